@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Covariances as matrices: building them, checking them, and their leading part.
+//
+// The rank-r truncation Pi_r keeps the r leading eigenpairs. floor_r, the sum of the other eigenvalues, is the smallest
+// W2^2 any covariance of rank <= r can reach, and gap_r says which share of the way to it is still ahead.
+#pragma once
+
+#include <itspace/block.hpp>
+#include <itspace/export.hpp>
+
+#include <Eigen/Core>
+#include <string_view>
+
+namespace itspace {
+
+// (1/c) sum_i w_i (z_i - mu)(z_i - mu)', exactly symmetric; weights and c as in FeaturesTarget.
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> covariance(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
+
+// The centred, scaled features as a d x n factor in double: T T' is their covariance.
+template <Storage Scalar>
+ITSPACE_API Block<double> centred_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
+
+// A factor with the same covariance as centred_factor and min(n, d) columns; an n > d set is never held twice.
+template <Storage Scalar>
+ITSPACE_API Block<double> compact_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
+
+template <Storage Scalar>
+ITSPACE_API Eigen::VectorXd mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
+
+// (A + A')/2 in place. @pre square.
+template <Storage Scalar>
+ITSPACE_API void symmetrise(BlockView<Scalar> matrix);
+
+// The paper's rule for methods that need a positive definite matrix: where lambda_min <= 0 add -lambda_min + 1e-8 to
+// the diagonal. Returns what was added (0 if nothing).
+template <Storage Scalar>
+ITSPACE_API double make_positive_definite(BlockView<Scalar> sigma);
+
+// Throws std::invalid_argument at the first value that is NaN or Inf, naming it as `what`[row, col].
+template <Storage Scalar>
+ITSPACE_API void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what = "matrix");
+
+// Throws std::invalid_argument unless sigma is square, finite, symmetric and positive semidefinite, the last two up to
+// d*eps*lambda_max. eps defaults to the storage type's; pass a larger one for data that was rounded before it came
+// here.
+template <Storage Scalar>
+ITSPACE_API void check_covariance(const ConstBlockView<Scalar>& sigma,
+                                  double eps = Eigen::NumTraits<Scalar>::epsilon());
+
+// Eigenvalues of sigma, of the covariance of features (through the smaller of n and d), of F F': the `count` largest,
+// in descending order (fewer if the matrix has fewer).
+template <Storage Scalar>
+ITSPACE_API Eigen::VectorXd leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count);
+ITSPACE_API Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count);
+
+// Pi_r: a d x r factor of the rank-r truncation of sigma, or of F F'. @pre 1 <= rank <= d.
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> truncate(const ConstBlockView<Scalar>& sigma, Index rank);
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> truncate_factor(const ConstBlockView<Scalar>& factor, Index rank);
+
+// tr Sigma minus the r leading eigenvalues, never below 0.
+ITSPACE_API double floor_r(double trace, const Eigen::VectorXd& leading, Index rank);
+
+// (F_k - floor)/(F_0 - floor), the paper's normalised gap. 0 where the start was already at the floor.
+ITSPACE_API double gap_r(double objective, double start_objective, double floor);
+
+}  // namespace itspace

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exact Gaussian optimal transport: W2 between covariances, with means where there are any.
+//
+// All distances are sums of squares, W2^2 = ||A - B polar(B'A)||^2 with factors A, B of the two covariances, so they
+// never come out negative and keep their digits where the trace formula has lost them. Work is in double.
+#pragma once
+
+#include <itspace/export.hpp>
+#include <itspace/target.hpp>
+
+#include <Eigen/Core>
+#include <type_traits>
+
+namespace itspace {
+
+struct ITSPACE_API Distance {
+  double covariance_part = 0;  // W2^2 of the centred Gaussians
+  double mean_part = 0;        // ||mu_a - mu_b||^2
+
+  double squared() const { return covariance_part + mean_part; }
+  double w2() const;
+};
+
+// ||mu_a - mu_b||^2. @pre equal sizes.
+ITSPACE_API double mean_distance_squared(const Eigen::VectorXd& mean_a, const Eigen::VectorXd& mean_b);
+
+// W2^2(A A', B B') for factors d x a and d x b.
+ITSPACE_API double factor_distance_squared(const ConstBlockView<double>& a, const ConstBlockView<double>& b);
+
+// W2^2(A, B) for dense covariances.
+template <Storage Scalar>
+ITSPACE_API double dense_distance_squared(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b);
+
+// W2 of the Gaussians fitted to two feature sets, means included; through the smaller of n and d on each side.
+template <Storage Scalar>
+ITSPACE_API Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b);
+
+// F(Y) = W2^2(Y Y', Sigma). Through the factor of Sigma where it has one; for an operator alone it is accurate to
+// eps * tr Sigma, which is all that products with Sigma can show.
+template <Storage Scalar>
+ITSPACE_API double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
+                                           TargetRef<Scalar> target);
+
+// The point at t in [0, 1] of the Bures-Wasserstein geodesic from A A' to B B', as a factor d x max(a, b).
+ITSPACE_API Block<double> geodesic_factor(const ConstBlockView<double>& a, const ConstBlockView<double>& b, double t);
+// The same between dense covariances, as a covariance.
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> geodesic(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, double t);
+
+// E||x - Mx||^2 for x ~ N(0, A) and the optimal map M = A^(-1/2)(A^(1/2) B A^(1/2))^(1/2) A^(-1/2), the cost of the
+// coupling itself: an independent check of W2^2. @pre A positive definite.
+template <Storage Scalar>
+ITSPACE_API double coupling_cost(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b);
+
+}  // namespace itspace

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files: NumPy arrays in, factors and traces out.
+//
+// An Array is opened, checked against the size of its file before anything is allocated, and memory-mapped;
+// as<Scalar>() borrows the mapped values where the file already holds them that way and converts a copy where it does
+// not. Output goes to a temporary file beside the target and is renamed: a killed run leaves the old file or the new
+// one, never half.
+//
+// Every failure throws std::runtime_error that names the file, what is wrong with it and what to do.
+#pragma once
+
+#include <itspace/block.hpp>
+#include <itspace/export.hpp>
+#include <itspace/trace.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace itspace::io {
+
+struct ArrayInfo {
+  std::filesystem::path path;
+  std::string key;                    // the array's name inside an .npz, empty for an .npy
+  std::string type = "float64";       // "float16", "float32", "float64", "int8" ... "uint64", "bool"
+  std::vector<Index> shape = {0, 0};  // as in the file: 0, 1 or 2 dimensions (others are refused)
+  bool fortran_order = false;
+  bool big_endian = false;
+  std::uint64_t bytes = 0;  // of the values
+};
+
+// Cheap to copy: copies share the mapping. A default-constructed Array is 0 x 0.
+class ITSPACE_API Array {
+ public:
+  const ArrayInfo& info() const { return info_; }
+  // A scalar is 1 x 1, a vector of n is n x 1.
+  Index rows() const;
+  Index cols() const;
+
+  // The values as a row-major block. Borrowed from the mapped file (then this Array must outlive it) where the file
+  // holds native-endian Scalar in C order, suitably aligned; otherwise converted. Integers beyond 2^24 (float) or 2^53
+  // (double) are rounded to the nearest; a finite float64 beyond float32 is refused, with its place.
+  template <Storage Scalar>
+  HeldBlock<Scalar> as() const;
+  template <Storage Scalar>
+  bool is_borrowed() const;
+
+  // The unit roundoff of the values' own type (float16 2^-10, float32, float64; 0 for integers): what a check of them
+  // may demand.
+  double epsilon() const;
+
+ private:
+  friend Array open_array(const std::filesystem::path& path, std::string_view key);
+  ArrayInfo info_;
+  std::shared_ptr<const void> keep_alive_;  // the mapping, or inflated bytes
+  const std::byte* values_ = nullptr;
+};
+
+// Opens an .npy file, or one array of an .npz. The kind is told from the content, not the name. `key` names the array
+// of an .npz; without it "sigma" is taken if it is there, else the only array; anything else is an error that lists the
+// keys.
+ITSPACE_API Array open_array(const std::filesystem::path& path, std::string_view key = {});
+
+// The names in an .npz, in file order (without ".npy"); empty for an .npy.
+ITSPACE_API std::vector<std::string> array_keys(const std::filesystem::path& path);
+
+template <Storage Scalar>
+ITSPACE_API void save_npy(const std::filesystem::path& path, const ConstBlockView<Scalar>& block);
+
+// One named array of an .npz to write: values are copied into the file, uncompressed.
+struct NamedBlock {
+  std::string key;
+  Block<double> values;
+  bool vector = false;  // write shape (rows,) instead of (rows, cols); @pre one column
+};
+ITSPACE_API void save_npz(const std::filesystem::path& path, std::span<const NamedBlock> arrays);
+
+// Writes the whole text or leaves what was there.
+ITSPACE_API void save_text(const std::filesystem::path& path, std::string_view text);
+
+// Throws unless a file can be created at `path` (folder exists and is writable, path is not a folder): asked before
+// long work, so that it is not lost at the end.
+ITSPACE_API void check_writable(const std::filesystem::path& path);
+
+// The trace as JSON, schema "itspace.trace/1", and back.
+ITSPACE_API std::string to_json(const Trace& trace);
+ITSPACE_API Trace trace_from_json(std::string_view text);
+ITSPACE_API Trace load_trace(const std::filesystem::path& path);
+
+}  // namespace itspace::io

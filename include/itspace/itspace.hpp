@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Everything of the library but the files (io.hpp, which is a library of its own).
+#pragma once
+
+#include <itspace/align.hpp>
+#include <itspace/covariance.hpp>
+#include <itspace/distance.hpp>
+#include <itspace/random.hpp>
+#include <itspace/start.hpp>
+#include <itspace/target.hpp>
+#include <itspace/targets.hpp>
+#include <itspace/trace.hpp>
+#include <itspace/version.hpp>

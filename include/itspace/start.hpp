@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where a run starts. A start is a d x r block; these make one from what a user has at hand. An explicit factor needs
+// no function: pass it to align, or cut it to the rank budget with truncate_factor (covariance.hpp).
+#pragma once
+
+#include <itspace/export.hpp>
+#include <itspace/target.hpp>
+
+#include <Eigen/Core>
+#include <cstdint>
+
+namespace itspace {
+
+// The rank-r truncation of a covariance: U_r diag(lambda_r)^(1/2).
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> start_from_covariance(const ConstBlockView<Scalar>& sigma, Index rank);
+
+// The rank-r truncation of the covariance of features, through the smaller of n and d; no d x d matrix where n < d.
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> start_from_features(const ConstBlockView<Scalar>& features, Index rank,
+                                              const Eigen::VectorXd& weights = {});
+
+// The centred features themselves, Zc'/sqrt(n - 1): d x n, so r = n.
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> start_from_all_features(const ConstBlockView<Scalar>& features,
+                                                  const Eigen::VectorXd& weights = {});
+
+// Sigma*Omega with seeded Gaussian Omega, scaled to ||Y0||^2 = tr Sigma. One pass over the target.
+template <Storage Scalar>
+ITSPACE_API Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed = 0);
+
+}  // namespace itspace

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The targets that come with the library: a dense symmetric matrix, the covariance of a feature set, low rank plus
+// diagonal, an explicit factor, and any of them plus delta*I. All are immutable after construction, safe to share
+// between threads, and check their shapes (not their values: see check_covariance and check_finite in covariance.hpp).
+#pragma once
+
+#include <itspace/export.hpp>
+#include <itspace/target.hpp>
+
+#include <Eigen/Core>
+
+namespace itspace {
+
+// Sigma given by its entries. Only `sigma` itself is read, in place; it must be symmetric.
+template <Storage Scalar>
+class ITSPACE_API DenseTarget {
+ public:
+  explicit DenseTarget(HeldBlock<Scalar> sigma);
+  DenseTarget(const Scalar* data, Index dim, Index stride) : DenseTarget({data, dim, dim, stride}) {}
+
+  Index dim() const { return sigma_.rows(); }
+  double trace() const { return trace_; }
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
+
+ private:
+  HeldBlock<Scalar> sigma_;
+  double trace_;
+};
+
+// Sigma = (1/c) sum_i w_i (z_i - mu)(z_i - mu)', the covariance of the rows z_i of an n x d feature set, c = n - 1.
+// With weights c = sum w - (sum w^2)/(sum w), which is n - 1 for equal weights: scaling all weights changes nothing.
+// No d x d matrix and no centred copy exist: rows are shifted by a reference s = mu rounded to Scalar, a chunk at a
+// time.
+template <Storage Scalar>
+class ITSPACE_API FeaturesTarget {
+ public:
+  explicit FeaturesTarget(HeldBlock<Scalar> features);
+  // @pre weights: one per row, each >= 0 and finite, at least two of them positive.
+  FeaturesTarget(HeldBlock<Scalar> features, const Eigen::VectorXd& weights);
+
+  Index dim() const { return features_.cols(); }
+  Index samples() const { return features_.rows(); }
+  const Eigen::VectorXd& mean() const { return mean_; }
+  double trace() const { return trace_; }
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
+
+  // T = (Z - 1 mu')' diag(sqrt(w)) / sqrt(c), d x n.
+  Index factor_cols() const { return features_.rows(); }
+  void apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
+  void apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
+
+ private:
+  template <class Visit>
+  void for_each_shifted_chunk(Visit visit) const;
+  double scale_squared(Index row) const;
+  void scale_rows(BlockView<Scalar> rows, Index first, int power) const;
+  Eigen::RowVectorXd shift_error_product(const ConstBlockView<Scalar>& y) const;
+  void subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const;
+
+  HeldBlock<Scalar> features_;
+  bool weighted_ = false;
+  Eigen::VectorXd root_scale_;                      // sqrt(w_i/c); one entry where all rows weigh the same
+  double total_ = 0;                                // sum w / c
+  Eigen::VectorXd mean_;                            // mu
+  Eigen::Matrix<Scalar, 1, Eigen::Dynamic> shift_;  // s
+  Eigen::VectorXd shift_error_;                     // delta = mu - s
+  double trace_ = 0;
+};
+
+// Sigma = U diag(lambda) U' + diag(diagonal); U is d x k and need not be orthonormal.
+template <Storage Scalar>
+class ITSPACE_API LowRankDiagonalTarget {
+ public:
+  // @pre lambda >= 0 (k entries), diagonal >= 0 (d entries).
+  LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen::VectorXd lambda, Eigen::VectorXd diagonal);
+  // @pre lambda >= 0 (k entries), sigma_squared >= 0: the diagonal is sigma_squared * I.
+  LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen::VectorXd lambda, double sigma_squared);
+
+  Index dim() const { return u_.rows(); }
+  double trace() const { return trace_; }
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
+
+ private:
+  HeldBlock<Scalar> u_;
+  Eigen::VectorXd lambda_, diagonal_;
+  double trace_;
+};
+
+// Sigma = T T' for an explicit d x m factor T, such as the result of an earlier run.
+template <Storage Scalar>
+class ITSPACE_API FactorTarget {
+ public:
+  explicit FactorTarget(HeldBlock<Scalar> factor);
+
+  Index dim() const { return factor_.rows(); }
+  double trace() const { return trace_; }
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
+
+  Index factor_cols() const { return factor_.cols(); }
+  void apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
+  void apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
+
+ private:
+  HeldBlock<Scalar> factor_;
+  double trace_;
+};
+
+// Sigma + delta*I of any target, which must outlive this one.
+template <Storage Scalar>
+class ITSPACE_API ShiftedTarget {
+ public:
+  // @pre delta >= 0 and finite.
+  ShiftedTarget(TargetRef<Scalar> base, double delta);
+
+  Index dim() const { return base_.dim(); }
+  double trace() const { return base_.trace() + delta_ * static_cast<double>(base_.dim()); }
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
+
+ private:
+  TargetRef<Scalar> base_;
+  double delta_;
+};
+
+}  // namespace itspace

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The record of a run. Row k of Trace::steps describes the iterate Y_k: first the certificate at Y_k, then the step
+// that made Y_k from Y_{k-1}. A number that does not exist (the step before the start, an objective nobody evaluated)
+// is NaN here and null in JSON.
+#pragma once
+
+#include <itspace/block.hpp>
+#include <itspace/export.hpp>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace itspace {
+
+// How a run ended. Every status comes with the best iterate and the trace up to it.
+enum class Status {
+  step_limit,          // all steps were made
+  converged,           // the relative decrease fell to the tolerance
+  stopped,             // on_step asked to stop
+  certificate_failed,  // a step broke its promise beyond rounding
+  not_finite,          // a product with the target was not finite
+};
+
+// How the certificate is computed; see docs/numerics.md.
+enum class Route {
+  automatic,  // qr first; then gram where it is as accurate, factor where qr loses directions
+  qr,         // Y = QR, W = Sigma*Q: one pass, no factor needed, accurate for any Y
+  gram,       // W = Sigma*Y, M = (Y'W)^(-1/2): fastest, squares the condition number of Y
+  factor,     // through T'Q where Sigma = T*T' is known: the most accurate
+  root,       // the paper's own: the principal root of a dense Sigma, and an SVD (reference; O(d^3))
+};
+
+ITSPACE_API std::string_view name(Status status);
+ITSPACE_API std::string_view name(Route route);
+// The inverse of name(); nullopt for an unknown name.
+ITSPACE_API std::optional<Route> route_named(std::string_view text);
+ITSPACE_API std::optional<Status> status_named(std::string_view text);
+
+inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+
+struct Step {
+  Index index = 0;
+
+  // The certificate at Y_k.
+  double objective = not_a_number;        // F(Y_k) = W2^2(Y_k Y_k', Sigma)
+  double certificate_gap = not_a_number;  // eps = tr(G^(1/2)) - tr(M'G) >= 0
+  double feasibility = not_a_number;      // ||Q||_2 of the certificate before it was normalised
+  double orthogonality = not_a_number;    // ||M'GM - I||_F on the directions the Gram matrix has
+  Index gram_rank = 0;                    // directions of Y_k that the target sees (the others were flagged as null)
+  std::optional<Route> route;             // the route that computed it
+
+  // The step that made Y_k.
+  double alpha = not_a_number;
+  double step_squared = not_a_number;      // ||Y_k - Y_{k-1}||^2
+  double promised_descent = not_a_number;  // ((2 - alpha)/alpha) ||Y_k - Y_{k-1}||^2 - 2 eps
+  double actual_descent = not_a_number;    // F(Y_{k-1}) - F(Y_k)
+  double objective_bound = not_a_number;   // F(Y_k) <= this, known before Y_k is evaluated
+  std::optional<bool> certified;           // actual >= promised, up to 10 eps (tr Sigma + ||Y||^2)
+
+  Index passes = 0;    // sweeps over Sigma needed to produce Y_k
+  double seconds = 0;  // since align() was entered, monotonic clock
+};
+
+struct Trace {
+  Index dim = 0;
+  Index rank = 0;
+  std::string solver = "paper";
+  Route route = Route::automatic;  // the one that ran; `automatic` if several did (each Step names its own)
+  std::optional<double> alpha;     // empty for line search
+  std::string precision;           // "float32" or "float64"
+  Status status = Status::step_limit;
+  double target_trace = not_a_number;
+  Index passes_total = 0;
+  Index best = 0;  // the row of the returned factor
+  std::vector<Step> steps;
+};
+
+}  // namespace itspace
