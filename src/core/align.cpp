@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/align.hpp>
+#include <itspace/start.hpp>
+
+#include "core/factors.hpp"
+#include "core/paper_solver.hpp"
+#include "core/text.hpp"
+
+#include <cmath>
+
+namespace itspace {
+
+StepSize StepSize::alpha(double alpha) {
+  require(alpha > 0 && alpha < 2, "alpha is ", alpha,
+          "; it must lie strictly between 0 and 2, where every step is certified to descend. 1 goes all the way to B");
+  StepSize size;
+  size.kind_ = Kind::fixed;
+  size.alpha_ = alpha;
+  return size;
+}
+
+StepSize StepSize::lambda(double lambda) {
+  require(lambda > 0 && std::isfinite(lambda), "lambda is ", lambda,
+          "; the proximal weight must be positive and finite (alpha = 2 lambda/(1 + 2 lambda))");
+  StepSize size;
+  size.kind_ = Kind::fixed;
+  size.alpha_ = 2 * lambda / (1 + 2 * lambda);
+  return size;
+}
+
+StepSize StepSize::line_search() {
+  StepSize size;
+  size.kind_ = Kind::line_search;
+  return size;
+}
+
+double StepSize::resolve(Index steps) const {
+  if (kind_ == Kind::fixed) return alpha_;
+  if (kind_ == Kind::line_search || steps <= 1) return 1;
+  return steps < 5 ? 1.1 : 1.3;
+}
+
+namespace {
+
+template <Storage Scalar>
+void check(TargetRef<Scalar> target, Index rank, const AlignOptions& options) {
+  const Index d = target.dim();
+  require(d >= 1, "the target has dimension ", d, "; it must have at least one coordinate");
+  require(rank >= 1, "rank is ", rank, "; the factor needs at least one column (1 <= rank <= ", d, ")");
+  require(options.steps >= 0, "steps is ", options.steps, "; it must be 0 (evaluate the start only) or more");
+  require(options.tolerance >= 0 && std::isfinite(options.tolerance), "tolerance is ", options.tolerance,
+          "; the relative decrease to stop at must be 0 (never) or more");
+  require(options.gram_regularization >= 0 && std::isfinite(options.gram_regularization), "gram_regularization is ",
+          options.gram_regularization, "; it must be 0 (none) or more");
+  require(options.gram_regularization == 0 || options.route == Route::gram, "gram_regularization is ",
+          options.gram_regularization, " on route ", name(options.route), "; only route gram is regularised");
+  require(options.route != Route::factor || target.has_factor(),
+          "route factor needs a target that knows a factor T with Sigma = T T' (features, or a factor); "
+          "use route qr, which needs only products with Sigma");
+  const bool by_factor = options.route == Route::factor || options.route == Route::root;
+  require(!(options.probe && by_factor), "the probe rides along in products with Sigma, which route ",
+          name(options.route), " does not make; use route auto, qr or gram");
+  require(!(options.probe && options.step_size.kind() == StepSize::Kind::line_search),
+          "the probe rides along in products with Sigma Y, and a line search multiplies B instead; "
+          "use one of the two");
+}
+
+template <Storage Scalar>
+Result<Scalar> run(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
+                   const OnStep<Scalar>& on_step, Index passes_before) {
+  return PaperSolver<Scalar>(target, start, options, passes_before).run(on_step);
+}
+
+}  // namespace
+
+template <Storage Scalar>
+Result<Scalar> align(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
+                     const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
+  require(start.rows() == target.dim(), "the start has ", start.rows(), " rows and the target has dimension ",
+          target.dim(), "; a start is a d x r factor of the target's dimension");
+  check(target, start.cols(), options);
+  return run<Scalar>(target, start, options, on_step, 0);
+}
+
+template <Storage Scalar>
+Result<Scalar> align(TargetRef<Scalar> target, Index rank, const AlignOptions& options,
+                     const std::type_identity_t<OnStep<Scalar>>& on_step) {
+  check(target, rank, options);
+  check_rank(rank, target.dim());
+  return run<Scalar>(target, random_start<Scalar>(target, rank, options.seed), options, on_step, 1);
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
+  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, \
+                                        const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&);      \
+  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                          \
+                                        const std::type_identity_t<OnStep<Scalar>>&);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Completion: an exact certificate that also serves the directions of Y that the target does not see.
+//
+// For the null directions N of Sigma^(1/2) Y draw Z, make it Sigma-orthogonal to Y and add (Sigma Z)(Z'Sigma Z)^(-1/2)
+// N' to B. tr(Q'Sigma^(1/2) Y) does not change, so the certificate stays exact, and the state leaves the set on which
+// the compact certificate stalls. Where the rest of the target's range has fewer directions than N, only those are
+// filled.
+#pragma once
+
+#include <itspace/random.hpp>
+
+#include "core/product.hpp"
+
+namespace itspace {
+
+// Extends certificate.m (and data) by the rows of Z. Returns how many null directions were filled; 0 leaves the
+// certificate as it was. `scratch` (d x r) is overwritten.
+template <Storage Scalar>
+Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random,
+               BlockView<Scalar> scratch, ProductData& data, Certificate& certificate);
+
+}  // namespace itspace

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/covariance.hpp>
+
+#include "core/factors.hpp"
+#include "core/lapack.hpp"
+#include "core/text.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+
+namespace itspace {
+namespace {
+
+// The lower triangle in double, which is what LAPACK reads; symmetric in exact arithmetic.
+template <Storage Scalar>
+Small widened(const ConstBlockView<Scalar>& sigma) {
+  require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
+  return sigma.template cast<double>();
+}
+
+template <Storage Scalar>
+void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps) {
+  const Index d = sigma.rows();
+  double worst = 0, largest = 0;
+  Index row = 0, col = 0;
+  for (Index i = 0; i < d; ++i)
+    for (Index j = 0; j <= i; ++j) {
+      const double a = static_cast<double>(sigma(i, j)), b = static_cast<double>(sigma(j, i));
+      largest = std::max({largest, std::abs(a), std::abs(b)});
+      if (std::abs(a - b) <= worst) continue;
+      worst = std::abs(a - b);
+      row = i;
+      col = j;
+    }
+  const double limit = static_cast<double>(d) * eps * largest;
+  require(worst <= limit, "the covariance is not symmetric: entries [", row, ", ", col, "] = ", sigma(row, col),
+          " and [", col, ", ", row, "] = ", sigma(col, row), " differ by ", worst, " (limit ", limit,
+          "). Pass a covariance, symmetrise it as (A + A')/2, or pass the features it came from");
+}
+
+}  // namespace
+
+template <Storage Scalar>
+Block<Scalar> covariance(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  const Moments moments = gather_moments<Scalar>(features, weights);
+  Small sum = Small::Zero(features.cols(), features.cols()), rows;
+  constexpr Index step = 1024;
+  for (Index first = 0; first < features.rows(); first += step) {
+    rows.resize(std::min(step, features.rows() - first), features.cols());
+    centred_rows<Scalar>(features, moments, first, rows);
+    sum.selfadjointView<Eigen::Lower>().rankUpdate(rows.transpose());
+  }
+  sum.triangularView<Eigen::StrictlyUpper>() = sum.transpose();
+  return sum.cast<Scalar>();
+}
+
+template <Storage Scalar>
+Block<double> centred_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  const Moments moments = gather_moments<Scalar>(features, weights);
+  Small rows(features.rows(), features.cols());
+  centred_rows<Scalar>(features, moments, 0, rows);
+  return rows.transpose();
+}
+
+template <Storage Scalar>
+Block<double> compact_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  if (features.rows() <= features.cols()) return centred_factor<Scalar>(features, weights);
+  return features_triangle<Scalar>(features, gather_moments<Scalar>(features, weights)).transpose();
+}
+
+template <Storage Scalar>
+Eigen::VectorXd mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  return gather_moments<Scalar>(features, weights).mean;
+}
+
+template <Storage Scalar>
+void symmetrise(BlockView<Scalar> matrix) {
+  require(matrix.rows() == matrix.cols(), "the matrix is ", matrix.rows(), " x ", matrix.cols(), "; it must be square");
+  for (Index i = 0; i < matrix.rows(); ++i)
+    for (Index j = 0; j < i; ++j) matrix(i, j) = matrix(j, i) = (matrix(i, j) + matrix(j, i)) / 2;
+}
+
+template <Storage Scalar>
+double make_positive_definite(BlockView<Scalar> sigma) {
+  Small wide = widened<Scalar>(sigma);
+  double smallest = 0;
+  require(smallest_eigenvalue(wide, smallest), "the covariance has a value that is not finite");
+  if (smallest > 0) return 0;
+  const double delta = -smallest + 1e-8;
+  sigma.diagonal().array() += static_cast<Scalar>(delta);
+  return delta;
+}
+
+template <Storage Scalar>
+void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what) {
+  for (Index i = 0; i < matrix.rows(); ++i) {
+    if (matrix.row(i).allFinite()) continue;
+    for (Index j = 0; j < matrix.cols(); ++j)
+      require(std::isfinite(matrix(i, j)), what, "[", i, ", ", j, "] is ", matrix(i, j),
+              "; all values must be finite. Remove or replace such rows first");
+  }
+}
+
+template <Storage Scalar>
+void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
+  require(sigma.rows() == sigma.cols() && sigma.rows() > 0, "the covariance is ", sigma.rows(), " x ", sigma.cols(),
+          "; it must be square and not empty. If its rows are samples, pass it as features");
+  check_finite<Scalar>(sigma, "covariance");
+  check_symmetric<Scalar>(sigma, eps);
+  // lambda_min >= -limit exactly where Sigma + limit I has a Cholesky factor; the eigenvalue itself is for the message,
+  // and for matrices so close to the limit that rounding decides.
+  const double d = static_cast<double>(sigma.rows());
+  Small wide = widened<Scalar>(sigma);
+  const double diagonal = std::max(0.0, wide.diagonal().maxCoeff());  // <= lambda_max
+  Small shifted = wide;
+  shifted.diagonal().array() += d * eps * diagonal;
+  if (diagonal > 0 && Eigen::LLT<Eigen::Ref<Small>>(shifted).info() == Eigen::Success) return;
+  Small copy = wide;
+  SmallVector largest;
+  double smallest = 0;
+  leading_eigenpairs(copy, 1, largest, nullptr);
+  require(smallest_eigenvalue(wide, smallest), "the eigenvalues of the covariance did not converge");
+  const double limit = d * eps * std::max(0.0, largest(0));
+  require(smallest >= -limit, "the covariance is indefinite: its smallest eigenvalue is ", smallest, " (limit ", -limit,
+          ", largest ", largest(0), "). Pass a covariance, or add a ridge of at least ", -smallest, " to its diagonal");
+}
+
+template <Storage Scalar>
+Eigen::VectorXd leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
+  Small wide = widened<Scalar>(sigma);
+  SmallVector values;
+  require(leading_eigenpairs(wide, count, values, nullptr), "the covariance has a value that is not finite");
+  return values;
+}
+
+Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count) {
+  Small tall = factor.rows() >= factor.cols() ? Small(factor) : Small(factor.transpose());
+  const Small triangle = qr_triangle(tall);
+  SmallVector values;
+  require(singular_values(triangle, values), "the factor has a value that is not finite");
+  return values.head(std::min(count, values.size())).cwiseAbs2();
+}
+
+template <Storage Scalar>
+Block<Scalar> truncate(const ConstBlockView<Scalar>& sigma, Index rank) {
+  Small wide = widened<Scalar>(sigma);
+  check_rank(rank, wide.rows());
+  return leading_root(wide, rank).cast<Scalar>();
+}
+
+template <Storage Scalar>
+Block<Scalar> truncate_factor(const ConstBlockView<Scalar>& factor, Index rank) {
+  check_rank(rank, factor.rows());
+  return Small(leading_part(factor.template cast<double>(), rank)).template cast<Scalar>();
+}
+
+double floor_r(double trace, const Eigen::VectorXd& leading, Index rank) {
+  return std::max(0.0, trace - leading.head(std::min(rank, leading.size())).sum());
+}
+
+double gap_r(double objective, double start_objective, double floor) {
+  const double ahead = start_objective - floor;
+  return ahead > 0 ? (objective - floor) / ahead : 0.0;
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                     \
+  template Block<Scalar> covariance<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);     \
+  template Block<double> centred_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
+  template Block<double> compact_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
+  template Eigen::VectorXd mean<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);         \
+  template void symmetrise<Scalar>(BlockView<Scalar>);                                                  \
+  template double make_positive_definite<Scalar>(BlockView<Scalar>);                                    \
+  template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                  \
+  template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double);                        \
+  template Eigen::VectorXd leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);           \
+  template Block<Scalar> truncate<Scalar>(const ConstBlockView<Scalar>&, Index);                        \
+  template Block<Scalar> truncate_factor<Scalar>(const ConstBlockView<Scalar>&, Index);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/factors.hpp"
+
+#include "core/lapack.hpp"
+#include "core/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace itspace {
+namespace {
+
+// Rows stacked under the running triangle at a time: several times its own, so that its refactoring is cheap, within a
+// bound on the scratch (about 128 MiB).
+Index stacked_rows(Index cols) {
+  return std::clamp<Index>((Index(1) << 24) / std::max<Index>(cols, 1), 64, 4 * cols + 64);
+}
+
+// R <- triangle of [R; rows].
+void stack(Small& triangle, const Small& rows) {
+  Small stacked(triangle.rows() + rows.rows(), rows.cols());
+  stacked.topRows(triangle.rows()) = triangle;
+  stacked.bottomRows(rows.rows()) = rows;
+  triangle = qr_triangle(stacked);
+}
+
+}  // namespace
+
+template <Storage Scalar>
+Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  const Index n = features.rows();
+  require(n >= 2, "the features have ", n, " row(s); a covariance needs at least 2 samples (rows are samples)");
+  require(features.cols() >= 1, "the features have no columns; each row must hold at least one value");
+  Moments moments;
+  moments.mean.setZero(features.cols());
+  if (weights.size() == 0) {
+    for (Index i = 0; i < n; ++i) moments.mean += features.row(i).transpose().template cast<double>();
+    moments.weight_sum = static_cast<double>(n);
+    moments.normaliser = moments.weight_sum - 1;
+  } else {
+    require(weights.size() == n, "there are ", weights.size(), " weights for ", n, " rows; give one weight per row");
+    Index positive = 0;
+    for (Index i = 0; i < n; ++i) {
+      require(weights(i) >= 0 && std::isfinite(weights(i)), "weight ", i, " is ", weights(i),
+              "; weights must be 0 or more and finite");
+      positive += weights(i) > 0;
+    }
+    require(positive >= 2, positive, " of the weights are positive; a covariance needs at least 2 rows that count");
+    const Eigen::VectorXd scaled = weights / weights.maxCoeff();  // scaling changes nothing, and squares stay in range
+    for (Index i = 0; i < n; ++i)
+      if (scaled(i) > 0) moments.mean += scaled(i) * features.row(i).transpose().template cast<double>();
+    moments.weight_sum = scaled.sum();
+    moments.normaliser = moments.weight_sum - scaled.squaredNorm() / moments.weight_sum;
+    moments.root_scale = (scaled / moments.normaliser).cwiseSqrt();
+  }
+  moments.mean /= moments.weight_sum;
+  if (weights.size() == 0) moments.root_scale = Eigen::VectorXd::Constant(1, 1 / std::sqrt(moments.normaliser));
+  return moments;
+}
+
+template <Storage Scalar>
+void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Small& out) {
+  for (Index i = 0; i < out.rows(); ++i) {
+    out.row(i) = features.row(first + i).template cast<double>() - moments.mean.transpose();
+    out.row(i) *= moments.scale_of(first + i);
+  }
+}
+
+template <Storage Scalar>
+Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments) {
+  const Index n = features.rows(), d = features.cols();
+  Small triangle(0, std::min(n, d)), rows;
+  if (n > d) {
+    const Index step = stacked_rows(d);
+    for (Index first = 0; first < n; first += step) {
+      rows.resize(std::min(step, n - first), d);
+      centred_rows<Scalar>(features, moments, first, rows);
+      stack(triangle, rows);
+    }
+  } else {
+    // The rows of T are the centred columns of the features.
+    const Index step = stacked_rows(n);
+    for (Index first = 0; first < d; first += step) {
+      const Index count = std::min(step, d - first);
+      rows.resize(count, n);
+      for (Index i = 0; i < n; ++i)
+        rows.col(i) = moments.scale_of(i) * (features.row(i).segment(first, count).template cast<double>().transpose() -
+                                             moments.mean.segment(first, count));
+      stack(triangle, rows);
+    }
+  }
+  return triangle;
+}
+
+void check_rank(Index rank, Index dim) {
+  require(rank >= 1 && rank <= dim, "rank is ", rank, " and the dimension is ", dim, "; 1 <= rank <= dimension");
+}
+
+Small narrow_factor(const Small& factor) {
+  if (factor.cols() <= factor.rows()) return factor;
+  Small transposed = factor.transpose();
+  return qr_triangle(transposed).transpose();
+}
+
+Small leading_part(const Small& factor, Index rank) {
+  const Small narrow = narrow_factor(factor);
+  Svd parts;
+  require(svd(narrow, SvdSize::thin, parts), "the factor has a value that is not finite");
+  const Index count = std::min(rank, parts.s.size());
+  Small out = Small::Zero(factor.rows(), rank);
+  out.leftCols(count) = parts.u.leftCols(count) * parts.s.head(count).asDiagonal();
+  return out;
+}
+
+Small leading_root(Small& sigma, Index count) {
+  SmallVector values;
+  Small vectors;
+  require(leading_eigenpairs(sigma, count, values, &vectors), "the covariance has a value that is not finite");
+  return vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                 \
+  template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);   \
+  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Small&); \
+  template Small features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The LAPACK calls of the core, on Eigen's column-major double matrices. They return false where LAPACK did not
+// converge or met a non-finite number; the caller decides what that means.
+#pragma once
+
+#include <itspace/block.hpp>
+
+namespace itspace {
+
+// a = vectors diag(values) vectors', values ascending. Reads the lower triangle.
+bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);
+bool symmetric_eigenvalues(const Small& a, SmallVector& values);
+
+// The `count` largest eigenpairs only, values descending, vectors n x count. `a` is overwritten.
+bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vectors);
+// The smallest eigenvalue. `a` is overwritten.
+bool smallest_eigenvalue(Small& a, double& value);
+
+// a = u diag(s) v': u is m x m and v is n x n (`full`), or both have min(m, n) columns.
+struct Svd {
+  Small u, v;
+  SmallVector s;
+};
+enum class SvdSize { full, thin };
+bool singular_values(const Small& a, SmallVector& values);
+bool svd(const Small& a, SvdSize size, Svd& out);
+
+// The upper triangular R (min(m, n) x n) of a = Q R, Householder. `a` is overwritten.
+Small qr_triangle(Small& a);
+
+}  // namespace itspace

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/paper_solver.hpp"
+
+#include "core/line_search.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace itspace {
+namespace {
+
+constexpr double eps64 = std::numeric_limits<double>::epsilon();
+
+// Streams of the seed.
+constexpr std::uint64_t probe_stream = 1, completion_stream = 1024;
+
+// The gram route is as accurate as qr while the condition number of G is at most this (times r); a step that was
+// predicted to be and is ten times over is made again by qr.
+constexpr double gram_condition_limit = 10;
+
+// A kept product is refreshed when its rounding has grown to this many times that of a fresh one.
+constexpr double most_kept_error = 8;
+
+template <Storage Scalar>
+std::string precision_name() {
+  return std::same_as<Scalar, float> ? "float32" : "float64";
+}
+
+std::optional<double> reported_alpha(const AlignOptions& options) {
+  if (options.step_size.kind() == StepSize::Kind::line_search) return std::nullopt;
+  return options.step_size.resolve(options.steps);
+}
+
+}  // namespace
+
+template <Storage Scalar>
+PaperSolver<Scalar>::PaperSolver(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start,
+                                 const AlignOptions& options, Index passes_before)
+    : target_(target),
+      options_(options),
+      alpha_(options.step_size.resolve(options.steps)),
+      recorder_(target.dim(), start.cols(), precision_name<Scalar>(), reported_alpha(options), options.tolerance),
+      q_(target.dim(), start.cols() + (options.probe ? 1 : 0)),
+      b_(target.dim(), start.cols()),
+      by_operator_(target, start.cols(), options.probe ? 1 : 0, options.completion) {
+  const Index r = start.cols();
+  iterates_[0] = start;
+  iterates_[1].resize(target.dim(), r);
+  iterates_[2].resize(target.dim(), r);
+  if (searches_line()) sigma_b_.resize(target.dim(), r);
+  recorder_.add_passes(passes_before);
+  if (options.route == Route::root) {
+    root_ = std::make_unique<RootTarget<Scalar>>(target);
+    recorder_.add_passes(1);
+    by_factor_ = std::make_unique<FactorProduct<Scalar>>(*root_, r, options.completion);
+  } else if (target.has_factor() && (options.route == Route::factor || options.route == Route::automatic)) {
+    by_factor_ = std::make_unique<FactorProduct<Scalar>>(target, r, options.completion);
+  }
+  if (options.probe) probe_ = std::make_unique<Probe<Scalar>>(target.dim(), r, Random(options.seed, probe_stream));
+}
+
+template <Storage Scalar>
+Result<Scalar> PaperSolver<Scalar>::run(const OnStep<Scalar>& on_step) {
+  Result<Scalar> result;
+  Status status = Status::step_limit;
+  if (options_.keep_iterates) result.iterates.reserve(static_cast<std::size_t>(options_.steps) + 1);
+  recorder_.iterate_made(std::nullopt);
+  for (Index k = 0;; ++k) {
+    const bool last = k == options_.steps;
+    std::optional<Status> end;
+    if (last && !options_.evaluate_last && !may_keep_product_) {
+      recorder_.not_evaluated();
+    } else if (!look(k, !last)) {
+      end = Status::not_finite;
+    } else {
+      const double allowance = 10 * eps() * (recorder_.target_trace() + basis_.y_squared);
+      const double objective = std::max(0.0, norms_.difference_squared + remainder_ - 2 * certificate_.gap);
+      end = recorder_.evaluated(certificate_, {objective, allowance, route_});
+    }
+    if (recorder_.last_is_best()) best_ = current_;
+    if (options_.keep_iterates) result.iterates.push_back(current());
+    if (on_step && on_step(recorder_.row(), current()) == StepAction::stop && !end) end = Status::stopped;
+    if (end || last) {
+      status = end.value_or(Status::step_limit);
+      break;
+    }
+    recorder_.iterate_made(make_step());
+    advance();
+  }
+  result.factor = std::move(iterates_[best_]);
+  result.trace = recorder_.finish(status);
+  return result;
+}
+
+template <Storage Scalar>
+void PaperSolver<Scalar>::advance() {
+  current_ = next_;
+  next_ = 0;
+  while (next_ == current_ || next_ == best_) ++next_;
+}
+
+template <Storage Scalar>
+Route PaperSolver<Scalar>::choose_route() const {
+  if (options_.route != Route::automatic) return options_.route;
+  const bool first = recorder_.row().index == 0;
+  if (first || searches_line()) return Route::qr;
+  if (route_ == Route::factor) return Route::factor;
+  if (certificate_.rank < basis_.r.cols()) return by_factor_ && !probe_ ? Route::factor : Route::qr;
+  const double limit = gram_condition_limit * static_cast<double>(basis_.r.cols());
+  return certificate_.condition <= limit ? Route::gram : Route::qr;
+}
+
+template <Storage Scalar>
+NullRule PaperSolver<Scalar>::null_rule(Route route) const {
+  NullRule rule;
+  rule.target_norm = data_.target_norm;
+  rule.energy = route == Route::factor || route == Route::root ? by_factor_->null_energy() : by_operator_.null_energy();
+  rule.length = 4 * eps();
+  // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
+  rule.relative = route == Route::gram ? std::sqrt(30 * eps64) : 30 * eps64;
+  return rule;
+}
+
+template <Storage Scalar>
+bool PaperSolver<Scalar>::look(Index k, bool step_follows) {
+  const Route route = choose_route();
+  if (!look_by(route, step_follows)) return false;
+  const double limit = 10 * gram_condition_limit * static_cast<double>(basis_.r.cols());
+  if (options_.route == Route::automatic && route == Route::gram && !(certificate_.condition <= limit) &&
+      !look_by(Route::qr, step_follows))
+    return false;
+  // A completed certificate serves the step; the objective does not need it.
+  if (certificate_.rank < basis_.r.cols() && step_follows && options_.completion && !range_exhausted_)
+    complete_certificate(k);
+  product().lift(certificate_.m, b_);
+  norms_ = kernels::blend_norms<Scalar>(current(), b_);
+  remainder_ = std::max(0.0, recorder_.target_trace() - norms_.b_squared);
+  if (probe_ && step_follows) probe_gain_ = probe_->look(q_, by_operator_, certificate_, b_);
+  return std::isfinite(norms_.b_squared) && std::isfinite(recorder_.target_trace()) && certificate_.finite;
+}
+
+template <Storage Scalar>
+bool PaperSolver<Scalar>::look_by(Route route, bool step_follows) {
+  route_ = route;
+  std::swap(basis_, previous_basis_);
+  if (route == Route::gram) {
+    make_scaled_basis<Scalar>(current(), q_, basis_, panels_);
+  } else {
+    make_basis<Scalar>(current(), q_, basis_, panels_);
+  }
+  if (!basis_.finite) return false;
+
+  const double error = std::abs(1 - step_alpha_) * kept_error_ + std::abs(step_alpha_);
+  if (may_keep_product_ && basis_.direct && error <= most_kept_error) {
+    kept_error_ = error;
+    by_operator_.advance(step_alpha_, previous_basis_, sigma_b_, sigma_b_scale_, basis_);
+    by_operator_.form_again(q_.leftCols(basis_.cols), basis_, data_);
+  } else {
+    const bool carries_probe = probe_ && step_follows;
+    if (carries_probe) q_.col(basis_.cols) = probe_->column();
+    product().form(q_.leftCols(basis_.cols + (carries_probe ? 1 : 0)), basis_, data_);
+    kept_error_ = 1;
+    recorder_.add_passes(1);
+  }
+  may_keep_product_ = false;
+  recorder_.set_target_trace(target_.trace());
+  make_certificate(data_.theta, data_.coordinates, basis_, null_rule(route), options_.gram_regularization,
+                   certificate_);
+  return certificate_.finite;
+}
+
+template <Storage Scalar>
+void PaperSolver<Scalar>::complete_certificate(Index k) {
+  const Random random(options_.seed, completion_stream + static_cast<std::uint64_t>(k));
+  const Index found = complete<Scalar>(product(), q_.leftCols(basis_.cols), random, next(), data_, certificate_);
+  recorder_.add_passes(1);
+  range_exhausted_ = found == 0;
+}
+
+template <Storage Scalar>
+StepMade PaperSolver<Scalar>::make_step() {
+  if (probe_) {
+    const double swapped = norms_.difference_squared + probe_gain_;
+    if (probe_gain_ > norms_.difference_squared) {
+      probe_->swap(current(), b_, next());
+      const double step_squared = kernels::blend_norms<Scalar>(current(), next()).difference_squared;
+      return {1, step_squared, swapped - 2 * certificate_.gap, std::max(0.0, remainder_ - probe_gain_)};
+    }
+    probe_->keep();
+  }
+  return plain_step(searches_line() ? search_line() : alpha_);
+}
+
+template <Storage Scalar>
+StepMade PaperSolver<Scalar>::plain_step(double alpha) {
+  kernels::blend<Scalar>(current(), b_, alpha, next());
+  const double d2 = norms_.difference_squared;
+  const bool promises = alpha > 0 && alpha < 2;
+  return {alpha, alpha * alpha * d2, promises ? alpha * (2 - alpha) * d2 - 2 * certificate_.gap : not_a_number,
+          (1 - alpha) * (1 - alpha) * d2 + remainder_};
+}
+
+template <Storage Scalar>
+double PaperSolver<Scalar>::search_line() {
+  // Sigma B, with B brought to order one for the product: Sigma B itself may overflow float32.
+  int exponent = 0;
+  std::frexp(std::sqrt(norms_.b_squared), &exponent);
+  sigma_b_scale_ = std::ldexp(1.0, -exponent);
+  b_ *= static_cast<Scalar>(sigma_b_scale_);
+  target_.apply(b_, sigma_b_);
+  recorder_.add_passes(1);
+
+  Segment s;
+  const double target_unit = data_.target_norm > 0 ? data_.target_norm : 1;
+  const double y_unit = std::ldexp(1.0, exponent);
+  s.unit = std::sqrt(target_unit) / y_unit;
+  const Index q = basis_.cols;
+  const Small r = basis_.r / y_unit;
+  Small q_sigma_b, bb, y_dot_b;
+  kernels::gram<Scalar>(q_.leftCols(q), sigma_b_, q_sigma_b, panels_);
+  kernels::gram<Scalar>(b_, sigma_b_, bb, panels_);
+  kernels::gram<Scalar>(current(), b_, y_dot_b, panels_);
+  const Small coordinates = data_.coordinates / y_unit;
+  const Small yb = r.transpose() * q_sigma_b;
+  s.yy = coordinates.transpose() * data_.theta * coordinates / target_unit;
+  s.yb = (yb + yb.transpose()) / target_unit;
+  s.bb = 0.5 * (bb + bb.transpose()) / target_unit;
+  s.y_squared = basis_.y_squared / y_unit / y_unit;
+  s.b_squared = norms_.b_squared / y_unit / y_unit;
+  s.y_dot_b = y_dot_b.trace() / y_unit;
+  const double alpha = best_step(s);
+
+  b_ *= static_cast<Scalar>(y_unit);
+  // W+ = (1 - alpha) W + alpha Sigma B needs a W = Sigma Q, that is, an operator route.
+  may_keep_product_ = route_ == Route::qr || route_ == Route::gram;
+  step_alpha_ = alpha;
+  return alpha;
+}
+
+template class PaperSolver<float>;
+template class PaperSolver<double>;
+
+}  // namespace itspace

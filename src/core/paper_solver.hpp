@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The paper's iteration in its one-pass form: basis, product, certificate, record, combine.
+#pragma once
+
+#include <itspace/align.hpp>
+
+#include "core/completion.hpp"
+#include "core/probe.hpp"
+#include "core/product.hpp"
+#include "core/recorder.hpp"
+
+#include <array>
+#include <memory>
+
+namespace itspace {
+
+template <Storage Scalar>
+class PaperSolver {
+ public:
+  // @pre options are valid for the target. `passes_before`: what the start has cost.
+  PaperSolver(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
+              Index passes_before);
+
+  Result<Scalar> run(const OnStep<Scalar>& on_step);
+
+ private:
+  // The pass at Y_k and everything it shows, up to B; false where a product was not finite.
+  bool look(Index k, bool step_follows);
+  bool look_by(Route route, bool step_follows);
+  Route choose_route() const;
+  NullRule null_rule(Route route) const;
+  void complete_certificate(Index k);
+
+  // Y_{k+1} into next().
+  StepMade make_step();
+  double search_line();
+  StepMade plain_step(double alpha);
+
+  Block<Scalar>& current() { return iterates_[current_]; }
+  Block<Scalar>& next() { return iterates_[next_]; }
+  void advance();
+  bool searches_line() const { return options_.step_size.kind() == StepSize::Kind::line_search; }
+  Product<Scalar>& product() {
+    if (route_ == Route::factor || route_ == Route::root) return *by_factor_;
+    return by_operator_;
+  }
+  double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
+
+  TargetRef<Scalar> target_;
+  AlignOptions options_;
+  double alpha_;  // of a plain step
+  Recorder recorder_;
+  kernels::Panels panels_;
+
+  // Three blocks take turns: Y_k, Y_{k+1}, and the best so far where that is neither.
+  std::array<Block<Scalar>, 3> iterates_;
+  std::size_t current_ = 0, next_ = 1, best_ = 0;
+  Block<Scalar> q_, b_, sigma_b_;
+
+  std::unique_ptr<RootTarget<Scalar>> root_;
+  OperatorProduct<Scalar> by_operator_;
+  std::unique_ptr<FactorProduct<Scalar>> by_factor_;
+  std::unique_ptr<Probe<Scalar>> probe_;
+
+  // The state at Y_k.
+  Route route_ = Route::qr;
+  Basis basis_, previous_basis_;
+  ProductData data_;
+  Certificate certificate_;
+  kernels::BlendNorms norms_;
+  double remainder_ = 0;  // tr Sigma - ||B||^2 >= 0
+  double probe_gain_ = 0;
+
+  bool range_exhausted_ = false;  // completion found nothing more in the target's range
+  double sigma_b_scale_ = 1;      // sigma_b_ is Sigma B times this
+  double kept_error_ = 0;         // rounding of a W that was combined instead of computed, in units of a fresh one
+  bool may_keep_product_ = false;
+  double step_alpha_ = 1;
+};
+
+}  // namespace itspace

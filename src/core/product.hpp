@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One pass over the target, and what comes back from it: the two ways to see Sigma.
+//
+// form() makes the pass on a basis Q and gives the r x r data of certificate.hpp. extend() makes a narrow pass on more
+// columns (completion). lift() turns coefficients into B = Sigma^(1/2) X m. All blocks are allocated at construction.
+#pragma once
+
+#include <itspace/target.hpp>
+
+#include "core/basis.hpp"
+#include "core/certificate.hpp"
+
+#include <memory>
+
+namespace itspace {
+
+struct ProductData {
+  Small theta;             // q x q
+  Small coordinates;       // q x r
+  double target_norm = 0;  // an estimate of ||Sigma||_2 from below
+};
+
+template <Storage Scalar>
+class Product {
+ public:
+  virtual ~Product() = default;
+
+  // @pre q holds basis.cols columns of the basis, and perhaps more that only ride along in the pass.
+  virtual void form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) = 0;
+
+  // Adds z (d x m, overwritten) to the basis, Sigma-orthogonal to `seen`. Afterwards data describes q + m columns; the
+  // new coordinates are zero.
+  virtual void extend(const ConstBlockView<Scalar>& q, BlockView<Scalar> z, const Small& seen, ProductData& data) = 0;
+
+  // b = Sigma^(1/2) X m for the m of form(), or with more rows after extend().
+  virtual void lift(const Small& m, BlockView<Scalar> b) = 0;
+
+  // The rounding level of the seen energies, for the null rule: 4 eps relative to ||Sigma|| where products with Sigma
+  // were taken, its square where products with T were.
+  virtual double null_energy() const = 0;
+};
+
+// W = Sigma Q.
+template <Storage Scalar>
+class OperatorProduct final : public Product<Scalar> {
+ public:
+  // `riders`: columns that may ride along with Q. `may_extend`: keep a block for extend().
+  OperatorProduct(TargetRef<Scalar> target, Index rank, Index riders, bool may_extend);
+
+  void form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) override;
+  void extend(const ConstBlockView<Scalar>& q, BlockView<Scalar> z, const Small& seen, ProductData& data) override;
+  void lift(const Small& m, BlockView<Scalar> b) override;
+  double null_energy() const override;
+
+  // Sigma times the columns that form() was last given.
+  BlockView<Scalar> image() { return w_.leftCols(image_cols_); }
+
+  // Line search. W of the next basis without a pass: Sigma Y+ = (1 - alpha) W R + alpha Sigma B, where sigma_b is
+  // Sigma B times `scale`.
+  void advance(double alpha, const Basis& from, const ConstBlockView<Scalar>& sigma_b, double scale, const Basis& to);
+  // form() after advance(): the r x r data of the W at hand.
+  void form_again(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data);
+
+ private:
+  TargetRef<Scalar> target_;
+  Block<Scalar> w_, extra_;
+  Index image_cols_ = 0, basis_cols_ = 0, extra_cols_ = 0;
+  kernels::Panels panels_;
+};
+
+// A = T'Q = Q_A R_A for a target with a factor.
+template <Storage Scalar>
+class FactorProduct final : public Product<Scalar> {
+ public:
+  FactorProduct(TargetRef<Scalar> target, Index rank, bool may_extend);
+
+  void form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) override;
+  void extend(const ConstBlockView<Scalar>& q, BlockView<Scalar> z, const Small& seen, ProductData& data) override;
+  void lift(const Small& m, BlockView<Scalar> b) override;
+  double null_energy() const override;
+
+ private:
+  TargetRef<Scalar> target_;
+  Block<Scalar> a_, q_a_, extra_;
+  Basis basis_a_;
+  Index extra_cols_ = 0;
+  kernels::Panels panels_;
+};
+
+// The principal square root S of a target, for the reference route: Sigma = S S with S dense. O(d^3).
+template <Storage Scalar>
+class RootTarget {
+ public:
+  explicit RootTarget(TargetRef<Scalar> target);
+
+  Index dim() const { return root_.rows(); }
+  double trace() const { return trace_; }
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
+  Index factor_cols() const { return root_.rows(); }
+  void apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
+  void apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
+
+ private:
+  Block<Scalar> root_;
+  double trace_;
+};
+
+}  // namespace itspace

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/covariance.hpp>
+#include <itspace/random.hpp>
+#include <itspace/start.hpp>
+
+#include "core/factors.hpp"
+#include "core/lapack.hpp"
+#include "core/text.hpp"
+
+#include <cmath>
+
+namespace itspace {
+template <Storage Scalar>
+Block<Scalar> start_from_covariance(const ConstBlockView<Scalar>& sigma, Index rank) {
+  return truncate<Scalar>(sigma, rank);
+}
+
+template <Storage Scalar>
+Block<Scalar> start_from_features(const ConstBlockView<Scalar>& features, Index rank, const Eigen::VectorXd& weights) {
+  const Index n = features.rows(), d = features.cols();
+  check_rank(rank, d);
+  const Moments moments = gather_moments<Scalar>(features, weights);
+  const Small triangle = features_triangle<Scalar>(features, moments);
+  if (n > d) return leading_part(triangle.transpose(), rank).cast<Scalar>();
+  // T = Q R, R = U S V': the leading part of T is T V_r. Chunks of rows of T' are added up in double.
+  Svd parts;
+  require(svd(triangle, SvdSize::thin, parts), "the features have a value that is not finite");
+  const Index count = std::min(rank, n);
+  Small sum = Small::Zero(d, rank), rows;
+  constexpr Index step = 64;
+  for (Index first = 0; first < n; first += step) {
+    rows.resize(std::min(step, n - first), d);
+    centred_rows<Scalar>(features, moments, first, rows);
+    sum.leftCols(count).noalias() += rows.transpose() * parts.v.block(first, 0, rows.rows(), count);
+  }
+  return sum.cast<Scalar>();
+}
+
+template <Storage Scalar>
+Block<Scalar> start_from_all_features(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  return centred_factor<Scalar>(features, weights).template cast<Scalar>();
+}
+
+template <Storage Scalar>
+Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed) {
+  const Index d = target.dim();
+  check_rank(rank, d);
+  Block<Scalar> omega(d, rank), y(d, rank);
+  Random(seed).fill_normal<Scalar>(omega);
+  omega /= std::sqrt(static_cast<Scalar>(d));
+  target.apply(omega, y);
+  const double length = y.template cast<double>().stableNorm();
+  if (length > 0 && std::isfinite(length))
+    y = (y.template cast<double>() * (std::sqrt(target.trace()) / length)).template cast<Scalar>();
+  return y;
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                                 \
+  template Block<Scalar> start_from_covariance<Scalar>(const ConstBlockView<Scalar>&, Index);                       \
+  template Block<Scalar> start_from_features<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
+  template Block<Scalar> start_from_all_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);    \
+  template Block<Scalar> random_start<Scalar>(TargetRef<Scalar>, Index, std::uint64_t);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace

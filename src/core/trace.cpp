@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/trace.hpp>
+
+#include <array>
+#include <utility>
+
+namespace itspace {
+namespace {
+
+constexpr std::array statuses{
+    std::pair{Status::step_limit, std::string_view("step_limit")},
+    std::pair{Status::converged, std::string_view("converged")},
+    std::pair{Status::stopped, std::string_view("stopped")},
+    std::pair{Status::certificate_failed, std::string_view("certificate_failed")},
+    std::pair{Status::not_finite, std::string_view("not_finite")},
+};
+constexpr std::array routes{
+    std::pair{Route::automatic, std::string_view("auto")}, std::pair{Route::qr, std::string_view("qr")},
+    std::pair{Route::gram, std::string_view("gram")},      std::pair{Route::factor, std::string_view("factor")},
+    std::pair{Route::root, std::string_view("root")},
+};
+
+template <class Table, class Value>
+std::string_view name_in(const Table& table, Value value) {
+  for (const auto& [entry, text] : table)
+    if (entry == value) return text;
+  return "unknown";
+}
+
+template <class Value, class Table>
+std::optional<Value> value_in(const Table& table, std::string_view name) {
+  for (const auto& [entry, text] : table)
+    if (text == name) return entry;
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view name(Status status) {
+  return name_in(statuses, status);
+}
+std::string_view name(Route route) {
+  return name_in(routes, route);
+}
+std::optional<Route> route_named(std::string_view text) {
+  return value_in<Route>(routes, text);
+}
+std::optional<Status> status_named(std::string_view text) {
+  return value_in<Status>(statuses, text);
+}
+
+}  // namespace itspace

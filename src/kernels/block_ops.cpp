@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/block_ops.hpp"
+
+#include <cblas.h>
+
+#include <algorithm>
+#include <array>
+
+namespace itspace::kernels {
+namespace {
+
+// Rows of a panel: the two double panels of a 16-column block stay in the first-level cache beside the r x r matrix.
+constexpr Index panel_rows = 128;
+
+int as_int(Index n) {
+  return static_cast<int>(n);
+}
+int leading(Index stride) {
+  return as_int(std::max<Index>(1, stride));
+}
+CBLAS_TRANSPOSE cblas_op(Op op) {
+  return op == Op::plain ? CblasNoTrans : CblasTrans;
+}
+
+void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
+                Index ldb, float beta, float* c, Index ldc) {
+  cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+              leading(ldb), beta, c, leading(ldc));
+}
+void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
+                Index ldb, double beta, double* c, Index ldc) {
+  cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+              leading(ldb), beta, c, leading(ldc));
+}
+
+struct Panel {
+  const double* data;
+  Index stride;
+};
+
+// Rows [row, row + count) of a block in double: the block itself where it is double, a converted copy where not.
+Panel widen(const ConstBlockView<double>& a, Index row, Index /*count*/, double* /*scratch*/) {
+  return {a.data() + row * a.outerStride(), a.outerStride()};
+}
+Panel widen(const ConstBlockView<float>& a, Index row, Index count, double* scratch) {
+  const Index cols = a.cols();
+  for (Index i = 0; i < count; ++i) {
+    const float* from = a.data() + (row + i) * a.outerStride();
+    double* to = scratch + i * cols;
+    for (Index j = 0; j < cols; ++j) to[j] = static_cast<double>(from[j]);
+  }
+  return {scratch, cols};
+}
+
+// A whole block at once where no conversion is needed: BLAS tiles better than we would.
+template <Storage Scalar>
+Index rows_at_once(Index rows) {
+  return std::same_as<Scalar, double> ? std::max<Index>(rows, 1) : panel_rows;
+}
+
+}  // namespace
+
+template <Storage Scalar>
+void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
+          BlockView<Scalar> c) {
+  const Index k = op_a == Op::plain ? a.cols() : a.rows();
+  if (c.size() == 0) return;
+  cblas_gemm(op_a, Op::plain, c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b.data(), b.outerStride(), beta,
+             c.data(), c.outerStride());
+}
+
+template <Storage Scalar>
+void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out, Panels& panels) {
+  out.setZero(a.cols(), b.cols());
+  if (out.size() == 0) return;
+  const Index step = rows_at_once<Scalar>(a.rows());
+  const bool same = a.data() == b.data() && a.cols() == b.cols() && a.outerStride() == b.outerStride();
+  for (Index row = 0; row < a.rows(); row += step) {
+    const Index count = std::min(step, a.rows() - row);
+    const Panel pa = widen(a, row, count, panels.first(panel_rows * a.cols()));
+    const Panel pb = same ? pa : widen(b, row, count, panels.second(panel_rows * b.cols()));
+    // Small is column-major, so b'a written by rows is a'b.
+    cblas_gemm(Op::transposed, Op::plain, b.cols(), a.cols(), count, 1.0, pb.data, pb.stride, pa.data, pa.stride, 1.0,
+               out.data(), out.rows());
+  }
+}
+
+template <Storage Scalar>
+void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels, Write write) {
+  if (out.size() == 0) return;
+  if (m.rows() == 0) {
+    if (write == Write::assign) out.setZero();
+    return;
+  }
+  for (Index row = 0; row < a.rows(); row += panel_rows) {
+    const Index count = std::min(panel_rows, a.rows() - row);
+    const Panel pa = widen(a, row, count, panels.first(panel_rows * a.cols()));
+    double* product = panels.second(panel_rows * m.cols());
+    cblas_gemm(Op::plain, Op::transposed, count, m.cols(), a.cols(), 1.0, pa.data, pa.stride, m.data(), m.rows(), 0.0,
+               product, m.cols());
+    for (Index i = 0; i < count; ++i) {
+      Scalar* to = out.data() + (row + i) * out.outerStride();
+      const double* from = product + i * m.cols();
+      if (write == Write::assign) {
+        for (Index j = 0; j < m.cols(); ++j) to[j] = static_cast<Scalar>(from[j]);
+      } else {
+        for (Index j = 0; j < m.cols(); ++j) to[j] = static_cast<Scalar>(static_cast<double>(to[j]) + from[j]);
+      }
+    }
+  }
+}
+
+template <Storage Scalar>
+void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out) {
+  out.setZero(a.cols());
+  double* sum = out.data();
+  for (Index i = 0; i < a.rows(); ++i) {
+    const Scalar* row = a.data() + i * a.outerStride();
+    for (Index j = 0; j < a.cols(); ++j) sum[j] += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+  }
+}
+
+template <Storage Scalar>
+BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b) {
+  // Eight independent sums: vectorised in a fixed order, so the bits do not depend on the instruction set.
+  constexpr Index lanes = 8;
+  std::array<double, lanes> squares{}, differences{};
+  for (Index i = 0; i < y.rows(); ++i) {
+    const Scalar* yi = y.data() + i * y.outerStride();
+    const Scalar* bi = b.data() + i * b.outerStride();
+    const auto add = [&](Index j, Index lane) {
+      const double value = static_cast<double>(bi[j]);
+      const double difference = value - static_cast<double>(yi[j]);
+      squares[static_cast<std::size_t>(lane)] += value * value;
+      differences[static_cast<std::size_t>(lane)] += difference * difference;
+    };
+    Index j = 0;
+    for (; j + lanes <= y.cols(); j += lanes)
+      for (Index lane = 0; lane < lanes; ++lane) add(j + lane, lane);
+    for (; j < y.cols(); ++j) add(j, j % lanes);
+  }
+  BlendNorms norms;
+  for (std::size_t lane = 0; lane < lanes; ++lane) {
+    norms.b_squared += squares[lane];
+    norms.difference_squared += differences[lane];
+  }
+  return norms;
+}
+
+template <Storage Scalar>
+void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out) {
+  for (Index i = 0; i < y.rows(); ++i) {
+    const Scalar* yi = y.data() + i * y.outerStride();
+    const Scalar* bi = b.data() + i * b.outerStride();
+    Scalar* to = out.data() + i * out.outerStride();
+    for (Index j = 0; j < y.cols(); ++j) {
+      const double from = static_cast<double>(yi[j]);
+      to[j] = static_cast<Scalar>((1 - alpha) * from + alpha * static_cast<double>(bi[j]));
+    }
+  }
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                       \
+  template void gemm(Op, Scalar, const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Scalar,    \
+                     BlockView<Scalar>);                                                                  \
+  template void gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&, Panels&);      \
+  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Panels&, Write); \
+  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                              \
+  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);          \
+  template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace::kernels

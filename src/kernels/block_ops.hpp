@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The loops over tall blocks. Products of storage with storage go to BLAS as they are; everything that ends in an r x r
+// matrix, or multiplies by one, is computed in double a panel of rows at a time, whatever the storage type.
+#pragma once
+
+#include <itspace/block.hpp>
+
+#include <vector>
+
+namespace itspace::kernels {
+
+enum class Op { plain, transposed };
+
+// c = alpha op(a) b + beta c, in the storage type.
+template <Storage Scalar>
+void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
+          BlockView<Scalar> c);
+
+// Scratch for the double panels of the functions below; one per thread of work.
+class Panels {
+ public:
+  double* first(Index count) { return reserve(first_, count); }
+  double* second(Index count) { return reserve(second_, count); }
+
+ private:
+  static double* reserve(std::vector<double>& buffer, Index count) {
+    if (buffer.size() < static_cast<std::size_t>(count)) buffer.resize(static_cast<std::size_t>(count));
+    return buffer.data();
+  }
+  std::vector<double> first_, second_;
+};
+
+// out = a' b, accumulated in double.
+template <Storage Scalar>
+void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out, Panels& panels);
+
+// out = a m, or out += a m. `out` may be `a` itself when m is square.
+enum class Write { assign, add };
+template <Storage Scalar>
+void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels,
+              Write write = Write::assign);
+
+// (sum_i a_ij^2)_j in double.
+template <Storage Scalar>
+void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out);
+
+struct BlendNorms {
+  double b_squared = 0;           // ||b||^2
+  double difference_squared = 0;  // ||b - y||^2
+};
+
+// The two norms that a certificate needs of y and b.
+template <Storage Scalar>
+BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b);
+
+// out = (1 - alpha) y + alpha b.
+template <Storage Scalar>
+void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out);
+
+}  // namespace itspace::kernels

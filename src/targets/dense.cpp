@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/targets.hpp>
+
+#include "core/text.hpp"
+#include "kernels/block_ops.hpp"
+
+namespace itspace {
+
+template <Storage Scalar>
+DenseTarget<Scalar>::DenseTarget(HeldBlock<Scalar> sigma)
+    : sigma_(std::move(sigma)), trace_(sigma_.view().diagonal().template cast<double>().sum()) {
+  require(sigma_.rows() == sigma_.cols() && sigma_.rows() > 0, "the covariance is ", sigma_.rows(), " x ",
+          sigma_.cols(), "; it must be square and not empty. If its rows are samples, use FeaturesTarget");
+}
+
+template <Storage Scalar>
+void DenseTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+  kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), sigma_.view(), y, Scalar(0), out);
+}
+
+template class DenseTarget<float>;
+template class DenseTarget<double>;
+
+}  // namespace itspace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/targets.hpp>
+
+#include "core/text.hpp"
+#include "kernels/block_ops.hpp"
+#include "targets/scratch.hpp"
+
+namespace itspace {
+
+using kernels::Op;
+
+template <Storage Scalar>
+FactorTarget<Scalar>::FactorTarget(HeldBlock<Scalar> factor) : factor_(std::move(factor)) {
+  require(factor_.rows() > 0 && factor_.cols() > 0, "the factor is ", factor_.rows(), " x ", factor_.cols(),
+          "; it must have at least one row and one column");
+  SmallVector squares;
+  kernels::column_squares<Scalar>(factor_.view(), squares);
+  trace_ = squares.sum();
+}
+
+template <Storage Scalar>
+void FactorTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+  BlockView<Scalar> inner = scratch_block<Scalar>(factor_.cols(), y.cols());
+  apply_factor_transposed(y, inner);
+  apply_factor(inner, out);
+}
+
+template <Storage Scalar>
+void FactorTarget<Scalar>::apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+  kernels::gemm<Scalar>(Op::transposed, Scalar(1), factor_.view(), in, Scalar(0), out);
+}
+
+template <Storage Scalar>
+void FactorTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+  kernels::gemm<Scalar>(Op::plain, Scalar(1), factor_.view(), in, Scalar(0), out);
+}
+
+template class FactorTarget<float>;
+template class FactorTarget<double>;
+
+}  // namespace itspace

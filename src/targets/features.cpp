@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/targets.hpp>
+
+#include "core/factors.hpp"
+#include "core/text.hpp"
+#include "kernels/block_ops.hpp"
+#include "targets/scratch.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace itspace {
+
+using kernels::Op;
+
+namespace {
+
+// Values of a chunk: small enough that it is still in cache when the second product reads it.
+constexpr Index chunk_values = Index(1) << 20;
+constexpr Index fewest_rows = 8, most_rows = 512;
+
+// Slots of scratch_block.
+constexpr int chunk_slot = 1, inner_slot = 2;
+
+}  // namespace
+
+template <Storage Scalar>
+FeaturesTarget<Scalar>::FeaturesTarget(HeldBlock<Scalar> features) : FeaturesTarget(std::move(features), {}) {}
+
+template <Storage Scalar>
+FeaturesTarget<Scalar>::FeaturesTarget(HeldBlock<Scalar> features, const Eigen::VectorXd& weights)
+    : features_(std::move(features)) {
+  const Moments moments = itspace::gather_moments<Scalar>(features_.view(), weights);
+  mean_ = moments.mean;
+  weighted_ = weights.size() > 0;
+  root_scale_ = moments.root_scale;
+  total_ = moments.weight_sum / moments.normaliser;
+  shift_ = mean_.transpose().template cast<Scalar>();
+  shift_error_ = mean_ - shift_.transpose().template cast<double>();
+  double squares = 0;
+  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
+    for (Index i = 0; i < rows.rows(); ++i)
+      squares += rows.row(i).template cast<double>().squaredNorm() * scale_squared(first + i);
+  });
+  trace_ = squares - total_ * shift_error_.squaredNorm();
+}
+
+template <Storage Scalar>
+double FeaturesTarget<Scalar>::scale_squared(Index row) const {
+  const double scale = root_scale_(weighted_ ? row : 0);
+  return scale * scale;
+}
+
+template <Storage Scalar>
+template <class Visit>
+void FeaturesTarget<Scalar>::for_each_shifted_chunk(Visit visit) const {
+  const auto z = features_.view();
+  const Index step = std::clamp(chunk_values / z.cols(), fewest_rows, most_rows);
+  BlockView<Scalar> chunk = scratch_block<Scalar, chunk_slot>(std::min(step, z.rows()), z.cols());
+  for (Index first = 0; first < z.rows(); first += step) {
+    BlockView<Scalar> rows = chunk.topRows(std::min(step, z.rows() - first));
+    for (Index i = 0; i < rows.rows(); ++i) rows.row(i) = z.row(first + i) - shift_;
+    visit(first, rows);
+  }
+}
+
+template <Storage Scalar>
+void FeaturesTarget<Scalar>::scale_rows(BlockView<Scalar> rows, Index first, int power) const {
+  for (Index i = 0; i < rows.rows(); ++i) {
+    const double scale = root_scale_(weighted_ ? first + i : 0);
+    rows.row(i) *= static_cast<Scalar>(power == 2 ? scale * scale : scale);
+  }
+}
+
+// out = sum_i s_i^2 (z_i - s)(z_i - s)'y - total delta delta'y, delta = mu - s.
+template <Storage Scalar>
+void FeaturesTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+  const Eigen::RowVectorXd delta_y = shift_error_product(y);
+  out.setZero();
+  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
+    BlockView<Scalar> inner = scratch_block<Scalar, inner_slot>(rows.rows(), y.cols());
+    kernels::gemm<Scalar>(Op::plain, Scalar(1), rows, y, Scalar(0), inner);
+    scale_rows(inner, first, 2);
+    kernels::gemm<Scalar>(Op::transposed, Scalar(1), rows, inner, Scalar(1), out);
+  });
+  subtract_shift_error(total_ * delta_y, out);
+}
+
+template <Storage Scalar>
+void FeaturesTarget<Scalar>::apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+  const Eigen::RowVectorXd delta_y = shift_error_product(in);
+  const Eigen::Matrix<Scalar, 1, Eigen::Dynamic> correction = delta_y.template cast<Scalar>();
+  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
+    BlockView<Scalar> part = out.middleRows(first, rows.rows());
+    kernels::gemm<Scalar>(Op::plain, Scalar(1), rows, in, Scalar(0), part);
+    part.rowwise() -= correction;
+    scale_rows(part, first, 1);
+  });
+}
+
+template <Storage Scalar>
+void FeaturesTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+  out.setZero();
+  Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(in.cols());
+  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
+    BlockView<Scalar> inner = scratch_block<Scalar, inner_slot>(rows.rows(), in.cols());
+    inner = in.middleRows(first, rows.rows());
+    scale_rows(inner, first, 1);
+    sum += inner.template cast<double>().colwise().sum();
+    kernels::gemm<Scalar>(Op::transposed, Scalar(1), rows, inner, Scalar(1), out);
+  });
+  subtract_shift_error(sum, out);
+}
+
+template <Storage Scalar>
+Eigen::RowVectorXd FeaturesTarget<Scalar>::shift_error_product(const ConstBlockView<Scalar>& y) const {
+  return shift_error_.transpose() * y.template cast<double>();
+}
+
+template <Storage Scalar>
+void FeaturesTarget<Scalar>::subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const {
+  for (Index i = 0; i < out.rows(); ++i) out.row(i) -= (shift_error_(i) * row).template cast<Scalar>();
+}
+
+template class FeaturesTarget<float>;
+template class FeaturesTarget<double>;
+
+}  // namespace itspace
