@@ -10,6 +10,11 @@
 #include <Eigen/Core>
 #include <concepts>
 
+// A block made in the library may be freed in a program that was compiled for wider vectors or with a sanitizer, where
+// Eigen would allocate in another way. The CMake target itspace::itspace brings these two definitions.
+static_assert(EIGEN_MAX_ALIGN_BYTES == 16 && EIGEN_MALLOC_ALREADY_ALIGNED == 1,
+              "compile with -DEIGEN_MAX_ALIGN_BYTES=16 -DEIGEN_MALLOC_ALREADY_ALIGNED=1, as libitspace is");
+
 namespace itspace {
 
 using Index = Eigen::Index;
