@@ -64,6 +64,9 @@ ITSPACE_API Block<Scalar> truncate_factor(const ConstBlockView<Scalar>& factor, 
 // tr Sigma minus the r leading eigenvalues, never below 0.
 ITSPACE_API double floor_r(double trace, const Eigen::VectorXd& leading, Index rank);
 
+// The same from all eigenvalues (of d; those left out are 0): the sum of all but the r largest, with no cancellation.
+ITSPACE_API double floor_r(const Eigen::VectorXd& eigenvalues, Index rank);
+
 // (F_k - floor)/(F_0 - floor), the paper's normalised gap. 0 where the start was already at the floor.
 ITSPACE_API double gap_r(double objective, double start_objective, double floor);
 

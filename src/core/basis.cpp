@@ -25,38 +25,37 @@ double shortest_column(Index cols) {
   return 32 * eps64 * std::sqrt(static_cast<double>(cols));
 }
 
-// Removes from the basis the columns shorter than `shortest` and scales the Gram matrix of the others to unit diagonal.
-// Returns their lengths.
-SmallVector equilibrate(Small& gram, Basis& basis, double shortest) {
+// The columns worth keeping: longer than `shortest`.
+std::vector<Index> long_columns(const Small& gram, double shortest) {
   std::vector<Index> kept;
   for (Index j = 0; j < gram.cols(); ++j)
     if (gram(j, j) > shortest * shortest) kept.push_back(j);
-  if (static_cast<Index>(kept.size()) < gram.cols()) {
-    gram = Small(gram(kept, kept));
-    basis.inverse = Small(basis.inverse(Eigen::all, kept));
-    basis.r = Small(basis.r(kept, Eigen::all));
-  }
+  return kept;
+}
+
+// One step Q = Q_new step on the kept columns of Q; Q_new = Q(:, kept) inverse.
+struct StageStep {
+  Small step, inverse;
+  bool trusted;  // by Cholesky, which ends the sequence; else a rotation to the eigenvectors of the Gram matrix
+};
+
+StageStep make_stage(const Small& gram) {
   const SmallVector lengths = gram.diagonal().cwiseSqrt();
   const SmallVector scale = lengths.cwiseInverse();
-  gram = scale.asDiagonal() * gram * scale.asDiagonal();
-  return lengths;
-}
-
-// Q <- Q step_inverse, given that Q = Q_new step.
-void compose(Basis& basis, const Small& step, const Small& step_inverse) {
-  basis.r = step * basis.r;
-  basis.inverse = basis.inverse * step_inverse;
-}
-
-// The step Q = Q_new (L' diag(lengths)) where gram = L L'. False where a pivot is too small to be trusted.
-bool cholesky_step(const Small& gram, const SmallVector& lengths, Basis& basis) {
-  const Eigen::LLT<Small> llt(gram);
-  if (llt.info() != Eigen::Success) return false;
-  const Small upper = llt.matrixU();
-  if (gram.rows() > 0 && upper.diagonal().cwiseAbs2().minCoeff() < smallest_pivot_squared) return false;
-  const Small inverse = upper.triangularView<Eigen::Upper>().solve(Small::Identity(upper.rows(), upper.cols()));
-  compose(basis, upper * lengths.asDiagonal(), lengths.cwiseInverse().asDiagonal() * inverse);
-  return true;
+  const Small equilibrated = scale.asDiagonal() * gram * scale.asDiagonal();
+  const Eigen::LLT<Small> llt(equilibrated);
+  if (llt.info() == Eigen::Success) {
+    const Small upper = llt.matrixU();
+    if (gram.rows() == 0 || upper.diagonal().cwiseAbs2().minCoeff() >= smallest_pivot_squared) {
+      const Small identity = Small::Identity(upper.rows(), upper.cols());
+      return {upper * lengths.asDiagonal(), scale.asDiagonal() * upper.triangularView<Eigen::Upper>().solve(identity),
+              true};
+    }
+  }
+  SmallVector values;
+  Small vectors;
+  symmetric_eigen(equilibrated, values, vectors);
+  return {vectors.transpose() * lengths.asDiagonal(), scale.asDiagonal() * vectors, false};
 }
 
 // Y'Y and ||Y||^2; false where they are not finite.
@@ -84,24 +83,27 @@ void make_basis(const ConstBlockView<Scalar>& y, BlockView<Scalar> q, Basis& bas
   if (!gather_gram<Scalar>(y, basis, panels)) return;
   Small gram = basis.y_gram;
 
-  // `inverse` is always relative to y, so that Q is computed from y itself and rounded to storage once.
+  // Each stage starts from the block of the one before, so that Y = Q R holds to rounding whatever the condition
+  // number: a rotation makes graded columns, which storage keeps to their own relative accuracy.
   double shortest = 0;
-  for (int rotation = 0;; ++rotation) {
-    const SmallVector lengths = equilibrate(gram, basis, shortest);
-    if (cholesky_step(gram, lengths, basis)) break;
+  for (int stage = 0; stage <= most_rotations; ++stage) {
+    const std::vector<Index> kept = long_columns(gram, shortest);
+    const StageStep step = make_stage(gram(kept, kept));
+    Small from_all = Small::Zero(gram.cols(), step.inverse.cols());  // zero rows for the columns that are dropped
+    from_all(kept, Eigen::all) = step.inverse;
+    basis.cols = step.inverse.cols();
+    if (stage == 0) {
+      kernels::multiply<Scalar>(y, from_all, q.leftCols(basis.cols), panels);
+    } else {
+      kernels::multiply<Scalar>(q.leftCols(gram.cols()), from_all, q.leftCols(basis.cols), panels);
+    }
+    basis.r = step.step * basis.r(kept, Eigen::all);
+    basis.inverse = basis.inverse * from_all;
+    if (step.trusted) return;
     basis.direct = false;
-    SmallVector values;
-    Small vectors;
-    symmetric_eigen(gram, values, vectors);
-    compose(basis, vectors.transpose() * lengths.asDiagonal(), lengths.cwiseInverse().asDiagonal() * vectors);
     shortest = shortest_column(r);
-    if (rotation == most_rotations) break;
-    basis.cols = basis.r.rows();
-    kernels::multiply<Scalar>(y, basis.inverse, q.leftCols(basis.cols), panels);
     kernels::gram<Scalar>(q.leftCols(basis.cols), q.leftCols(basis.cols), gram, panels);
   }
-  basis.cols = basis.r.rows();
-  kernels::multiply<Scalar>(y, basis.inverse, q.leftCols(basis.cols), panels);
 }
 
 template <Storage Scalar>

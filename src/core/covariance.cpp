@@ -159,6 +159,12 @@ double floor_r(double trace, const Eigen::VectorXd& leading, Index rank) {
   return std::max(0.0, trace - leading.head(std::min(rank, leading.size())).sum());
 }
 
+double floor_r(const Eigen::VectorXd& eigenvalues, Index rank) {
+  Eigen::VectorXd ascending = eigenvalues.cwiseMax(0.0);
+  std::sort(ascending.begin(), ascending.end());
+  return ascending.head(std::max<Index>(0, ascending.size() - rank)).sum();
+}
+
 double gap_r(double objective, double start_objective, double floor) {
   const double ahead = start_objective - floor;
   return ahead > 0 ? (objective - floor) / ahead : 0.0;

@@ -3,6 +3,7 @@
 
 #include "core/lapack.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
@@ -54,8 +55,12 @@ double best_step(const Segment& segment) {
       right_value = value_at(segment, right);
     }
   }
-  const double t = left_value < right_value ? left : right;
-  return std::min(left_value, right_value) < best_value ? t : grid[best];
+  double t = grid[best];
+  if (std::min(left_value, right_value) < best_value) {
+    t = left_value < right_value ? left : right;
+    best_value = std::min(left_value, right_value);
+  }
+  return best_value < value_at(segment, 1) - segment.noise ? t : 1;
 }
 
 }  // namespace itspace

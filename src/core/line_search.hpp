@@ -16,10 +16,11 @@ struct Segment {
   Small yy, yb, bb;  // Y'Sigma Y, Y'Sigma B + its transpose, B'Sigma B
   double y_squared = 0, y_dot_b = 0, b_squared = 0;
   double unit = 1;
+  double noise = 0;  // differences of F up to this are rounding
 };
 
-// The minimiser of F over t in (0, 8]: a coarse grid, then golden section around its best point. 1 is on the grid, so
-// the result is never worse than the plain step with alpha = 1.
+// The minimiser of F over t in (0, 8]: a coarse grid, then golden section around its best point. Where it is not better
+// than t = 1 by more than rounding, it is 1, the step that is certified to descend.
 double best_step(const Segment& segment);
 
 }  // namespace itspace

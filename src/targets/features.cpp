@@ -114,7 +114,9 @@ void FeaturesTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, Bloc
 
 template <Storage Scalar>
 Eigen::RowVectorXd FeaturesTarget<Scalar>::shift_error_product(const ConstBlockView<Scalar>& y) const {
-  return shift_error_.transpose() * y.template cast<double>();
+  Eigen::RowVectorXd product = Eigen::RowVectorXd::Zero(y.cols());  // row by row: no double copy of y
+  for (Index i = 0; i < y.rows(); ++i) product += shift_error_(i) * y.row(i).template cast<double>();
+  return product;
 }
 
 template <Storage Scalar>
