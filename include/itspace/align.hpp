@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -47,8 +48,15 @@ class ITSPACE_API StepSize {
   double alpha_ = 1;
 };
 
+enum class Solver {
+  paper,  // the damped, controlled trajectory of the paper
+  ritz,   // the best factor of a growing subspace: fastest to the floor; step_size, route, completion and probe are not
+          // its own
+};
+
 struct AlignOptions {
   Index steps = 2;
+  Solver solver = Solver::paper;
   StepSize step_size = {};
   Route route = Route::automatic;
 
@@ -63,6 +71,11 @@ struct AlignOptions {
   // Carry one random column beside Y. It finds a leading direction of the target that Y is orthogonal to, which no
   // certificate at Y can see, and swaps it in when that gains more than the plain step can. No extra pass.
   bool probe = false;
+
+  // Solver ritz. Columns carried beside the r of the factor, random at the start (default 8; 16 for one or two steps),
+  // and whether the last iterate is taken from the whole subspace rather than its leading part.
+  std::optional<Index> guard = {};
+  bool wide_polish = true;
 
   double tolerance = 0;        // converged when F(Y_k) - F(Y_{k+1}) <= tolerance * F(Y_k); 0: never
   bool evaluate_last = true;   // spend one more pass on the objective of the last iterate

@@ -4,6 +4,7 @@
 
 #include "core/factors.hpp"
 #include "core/paper_solver.hpp"
+#include "core/ritz_solver.hpp"
 #include "core/text.hpp"
 
 #include <cmath>
@@ -42,6 +43,18 @@ double StepSize::resolve(Index steps) const {
 
 namespace {
 
+// What belongs to the other solver is refused rather than ignored.
+void check_ritz(const AlignOptions& options) {
+  require(options.step_size.kind() == StepSize::Kind::by_steps,
+          "solver ritz takes the best point of its subspace and has no alpha, lambda or line search; "
+          "leave the step size out, or use solver paper");
+  require(options.route == Route::automatic || options.route == Route::qr, "solver ritz runs on route qr, not ",
+          name(options.route), "; leave the route out, or use solver paper");
+  require(!options.probe, "solver ritz carries random guard columns and needs no probe; set guard instead");
+  require(!options.guard || *options.guard >= 0, "guard is ", options.guard.value_or(0),
+          "; the number of extra columns must be 0 or more");
+}
+
 template <Storage Scalar>
 void check(TargetRef<Scalar> target, Index rank, const AlignOptions& options) {
   const Index d = target.dim();
@@ -63,11 +76,13 @@ void check(TargetRef<Scalar> target, Index rank, const AlignOptions& options) {
   require(!(options.probe && options.step_size.kind() == StepSize::Kind::line_search),
           "the probe rides along in products with Sigma Y, and a line search multiplies B instead; "
           "use one of the two");
+  if (options.solver == Solver::ritz) check_ritz(options);
 }
 
 template <Storage Scalar>
 Result<Scalar> run(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
                    const OnStep<Scalar>& on_step, Index passes_before) {
+  if (options.solver == Solver::ritz) return RitzSolver<Scalar>(target, start, options, passes_before).run(on_step);
   return PaperSolver<Scalar>(target, start, options, passes_before).run(on_step);
 }
 

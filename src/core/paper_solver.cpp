@@ -23,11 +23,6 @@ constexpr double gram_condition_limit = 10;
 // A kept product is refreshed when its rounding has grown to this many times that of a fresh one.
 constexpr double most_kept_error = 8;
 
-template <Storage Scalar>
-std::string precision_name() {
-  return std::same_as<Scalar, float> ? "float32" : "float64";
-}
-
 std::optional<double> reported_alpha(const AlignOptions& options) {
   if (options.step_size.kind() == StepSize::Kind::line_search) return std::nullopt;
   return options.step_size.resolve(options.steps);
@@ -41,7 +36,8 @@ PaperSolver<Scalar>::PaperSolver(TargetRef<Scalar> target, const ConstBlockView<
     : target_(target),
       options_(options),
       alpha_(options.step_size.resolve(options.steps)),
-      recorder_(target.dim(), start.cols(), precision_name<Scalar>(), reported_alpha(options), options.tolerance),
+      recorder_(target.dim(), start.cols(), precision_name<Scalar>(), reported_alpha(options), options.tolerance,
+                "paper"),
       q_(target.dim(), start.cols() + (options.probe ? 1 : 0)),
       b_(target.dim(), start.cols()),
       by_operator_(target, start.cols(), options.probe ? 1 : 0, options.completion) {
@@ -75,9 +71,8 @@ Result<Scalar> PaperSolver<Scalar>::run(const OnStep<Scalar>& on_step) {
     } else if (!look(k, !last)) {
       end = Status::not_finite;
     } else {
-      const double allowance = 10 * eps() * (recorder_.target_trace() + basis_.y_squared);
-      const double objective = std::max(0.0, norms_.difference_squared + remainder_ - 2 * certificate_.gap);
-      end = recorder_.evaluated(certificate_, {objective, allowance, route_});
+      const double allowance = look_.allowance(eps(), recorder_.target_trace());
+      end = recorder_.evaluated(look_.certificate, {look_.objective(), allowance, route_});
     }
     if (recorder_.last_is_best()) best_ = current_;
     if (options_.keep_iterates) result.iterates.push_back(current());
@@ -107,15 +102,15 @@ Route PaperSolver<Scalar>::choose_route() const {
   const bool first = recorder_.row().index == 0;
   if (first || searches_line()) return Route::qr;
   if (route_ == Route::factor) return Route::factor;
-  if (certificate_.rank < basis_.r.cols()) return by_factor_ && !probe_ ? Route::factor : Route::qr;
-  const double limit = gram_condition_limit * static_cast<double>(basis_.r.cols());
-  return certificate_.condition <= limit ? Route::gram : Route::qr;
+  if (look_.certificate.rank < look_.basis.r.cols()) return by_factor_ && !probe_ ? Route::factor : Route::qr;
+  const double limit = gram_condition_limit * static_cast<double>(look_.basis.r.cols());
+  return look_.certificate.condition <= limit ? Route::gram : Route::qr;
 }
 
 template <Storage Scalar>
 NullRule PaperSolver<Scalar>::null_rule(Route route) const {
   NullRule rule;
-  rule.target_norm = data_.target_norm;
+  rule.target_norm = look_.data.target_norm;
   rule.energy = route == Route::factor || route == Route::root ? by_factor_->null_energy() : by_operator_.null_energy();
   rule.length = 4 * eps();
   // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
@@ -126,55 +121,54 @@ NullRule PaperSolver<Scalar>::null_rule(Route route) const {
 template <Storage Scalar>
 bool PaperSolver<Scalar>::look(Index k, bool step_follows) {
   const Route route = choose_route();
-  if (!look_by(route, step_follows)) return false;
-  const double limit = 10 * gram_condition_limit * static_cast<double>(basis_.r.cols());
-  if (options_.route == Route::automatic && route == Route::gram && !(certificate_.condition <= limit) &&
-      !look_by(Route::qr, step_follows))
+  if (!certify_by(route, step_follows)) return false;
+  const double limit = 10 * gram_condition_limit * static_cast<double>(look_.basis.r.cols());
+  if (options_.route == Route::automatic && route == Route::gram && !(look_.certificate.condition <= limit) &&
+      !certify_by(Route::qr, step_follows))
     return false;
   // A completed certificate serves the step; the objective does not need it.
-  if (certificate_.rank < basis_.r.cols() && step_follows && options_.completion && !range_exhausted_)
+  if (look_.certificate.rank < look_.basis.r.cols() && step_follows && options_.completion && !range_exhausted_)
     complete_certificate(k);
-  product().lift(certificate_.m, b_);
-  norms_ = kernels::blend_norms<Scalar>(current(), b_);
-  remainder_ = std::max(0.0, recorder_.target_trace() - norms_.b_squared);
-  if (probe_ && step_follows) probe_gain_ = probe_->look(q_, by_operator_, certificate_, b_);
-  return std::isfinite(norms_.b_squared) && std::isfinite(recorder_.target_trace()) && certificate_.finite;
+  const bool finite = look_.lift<Scalar>(product(), current(), recorder_.target_trace(), b_);
+  if (probe_ && step_follows) probe_gain_ = probe_->look(q_, by_operator_, look_.certificate, b_);
+  return finite;
 }
 
 template <Storage Scalar>
-bool PaperSolver<Scalar>::look_by(Route route, bool step_follows) {
+bool PaperSolver<Scalar>::certify_by(Route route, bool step_follows) {
   route_ = route;
-  std::swap(basis_, previous_basis_);
+  std::swap(look_.basis, previous_basis_);
   if (route == Route::gram) {
-    make_scaled_basis<Scalar>(current(), q_, basis_, panels_);
+    make_scaled_basis<Scalar>(current(), q_, look_.basis, panels_);
   } else {
-    make_basis<Scalar>(current(), q_, basis_, panels_);
+    make_basis<Scalar>(current(), q_, look_.basis, panels_);
   }
-  if (!basis_.finite) return false;
+  if (!look_.basis.finite) return false;
 
   const double error = std::abs(1 - step_alpha_) * kept_error_ + std::abs(step_alpha_);
-  if (may_keep_product_ && basis_.direct && error <= most_kept_error) {
+  if (may_keep_product_ && look_.basis.direct && error <= most_kept_error) {
     kept_error_ = error;
-    by_operator_.advance(step_alpha_, previous_basis_, sigma_b_, sigma_b_scale_, basis_);
-    by_operator_.form_again(q_.leftCols(basis_.cols), basis_, data_);
+    by_operator_.advance(step_alpha_, previous_basis_, sigma_b_, sigma_b_scale_, look_.basis);
+    by_operator_.form_again(q_.leftCols(look_.basis.cols), look_.basis, look_.data);
   } else {
     const bool carries_probe = probe_ && step_follows;
-    if (carries_probe) q_.col(basis_.cols) = probe_->column();
-    product().form(q_.leftCols(basis_.cols + (carries_probe ? 1 : 0)), basis_, data_);
+    if (carries_probe) q_.col(look_.basis.cols) = probe_->column();
+    product().form(q_.leftCols(look_.basis.cols + (carries_probe ? 1 : 0)), look_.basis, look_.data);
     kept_error_ = 1;
     recorder_.add_passes(1);
   }
   may_keep_product_ = false;
   recorder_.set_target_trace(target_.trace());
-  make_certificate(data_.theta, data_.coordinates, basis_, null_rule(route), options_.gram_regularization,
-                   certificate_);
-  return certificate_.finite;
+  make_certificate(look_.data.theta, look_.data.coordinates, look_.basis, null_rule(route),
+                   options_.gram_regularization, look_.certificate);
+  return look_.certificate.finite;
 }
 
 template <Storage Scalar>
 void PaperSolver<Scalar>::complete_certificate(Index k) {
   const Random random(options_.seed, completion_stream + static_cast<std::uint64_t>(k));
-  const Index found = complete<Scalar>(product(), q_.leftCols(basis_.cols), random, next(), data_, certificate_);
+  const Index found =
+      complete<Scalar>(product(), q_.leftCols(look_.basis.cols), random, next(), look_.data, look_.certificate);
   recorder_.add_passes(1);
   range_exhausted_ = found == 0;
 }
@@ -182,11 +176,11 @@ void PaperSolver<Scalar>::complete_certificate(Index k) {
 template <Storage Scalar>
 StepMade PaperSolver<Scalar>::make_step() {
   if (probe_) {
-    const double swapped = norms_.difference_squared + probe_gain_;
-    if (probe_gain_ > norms_.difference_squared) {
+    const double swapped = look_.norms.difference_squared + probe_gain_;
+    if (probe_gain_ > look_.norms.difference_squared) {
       probe_->swap(current(), b_, next());
       const double step_squared = kernels::blend_norms<Scalar>(current(), next()).difference_squared;
-      return {1, step_squared, swapped - 2 * certificate_.gap, std::max(0.0, remainder_ - probe_gain_)};
+      return {1, step_squared, swapped - 2 * look_.certificate.gap, std::max(0.0, look_.remainder - probe_gain_)};
     }
     probe_->keep();
   }
@@ -196,40 +190,41 @@ StepMade PaperSolver<Scalar>::make_step() {
 template <Storage Scalar>
 StepMade PaperSolver<Scalar>::plain_step(double alpha) {
   kernels::blend<Scalar>(current(), b_, alpha, next());
-  const double d2 = norms_.difference_squared;
+  const double d2 = look_.norms.difference_squared;
   const bool promises = alpha > 0 && alpha < 2;
-  return {alpha, alpha * alpha * d2, promises ? alpha * (2 - alpha) * d2 - 2 * certificate_.gap : not_a_number,
-          (1 - alpha) * (1 - alpha) * d2 + remainder_};
+  return {alpha, alpha * alpha * d2, promises ? alpha * (2 - alpha) * d2 - 2 * look_.certificate.gap : not_a_number,
+          (1 - alpha) * (1 - alpha) * d2 + look_.remainder};
 }
 
 template <Storage Scalar>
 double PaperSolver<Scalar>::search_line() {
   // Sigma B, with B brought to order one for the product: Sigma B itself may overflow float32.
   int exponent = 0;
-  std::frexp(std::sqrt(norms_.b_squared), &exponent);
+  std::frexp(std::sqrt(look_.norms.b_squared), &exponent);
   sigma_b_scale_ = std::ldexp(1.0, -exponent);
   b_ *= static_cast<Scalar>(sigma_b_scale_);
   target_.apply(b_, sigma_b_);
   recorder_.add_passes(1);
 
   Segment s;
-  const double target_unit = data_.target_norm > 0 ? data_.target_norm : 1;
+  const double target_unit = look_.data.target_norm > 0 ? look_.data.target_norm : 1;
   const double y_unit = std::ldexp(1.0, exponent);
   s.unit = std::sqrt(target_unit) / y_unit;
-  const Index q = basis_.cols;
-  const Small r = basis_.r / y_unit;
+  const Index q = look_.basis.cols;
+  const Small r = look_.basis.r / y_unit;
   Small q_sigma_b, bb, y_dot_b;
   kernels::gram<Scalar>(q_.leftCols(q), sigma_b_, q_sigma_b, panels_);
   kernels::gram<Scalar>(b_, sigma_b_, bb, panels_);
   kernels::gram<Scalar>(current(), b_, y_dot_b, panels_);
-  const Small coordinates = data_.coordinates / y_unit;
+  const Small coordinates = look_.data.coordinates / y_unit;
   const Small yb = r.transpose() * q_sigma_b;
-  s.yy = coordinates.transpose() * data_.theta * coordinates / target_unit;
+  s.yy = coordinates.transpose() * look_.data.theta * coordinates / target_unit;
   s.yb = (yb + yb.transpose()) / target_unit;
   s.bb = 0.5 * (bb + bb.transpose()) / target_unit;
-  s.y_squared = basis_.y_squared / y_unit / y_unit;
-  s.b_squared = norms_.b_squared / y_unit / y_unit;
+  s.y_squared = look_.basis.y_squared / y_unit / y_unit;
+  s.b_squared = look_.norms.b_squared / y_unit / y_unit;
   s.y_dot_b = y_dot_b.trace() / y_unit;
+  s.noise = look_.allowance(eps(), recorder_.target_trace()) / y_unit / y_unit;
   const double alpha = best_step(s);
 
   b_ *= static_cast<Scalar>(y_unit);

@@ -6,6 +6,7 @@
 #include <itspace/align.hpp>
 
 #include "core/completion.hpp"
+#include "core/look.hpp"
 #include "core/probe.hpp"
 #include "core/product.hpp"
 #include "core/recorder.hpp"
@@ -27,7 +28,7 @@ class PaperSolver {
  private:
   // The pass at Y_k and everything it shows, up to B; false where a product was not finite.
   bool look(Index k, bool step_follows);
-  bool look_by(Route route, bool step_follows);
+  bool certify_by(Route route, bool step_follows);
   Route choose_route() const;
   NullRule null_rule(Route route) const;
   void complete_certificate(Index k);
@@ -65,11 +66,8 @@ class PaperSolver {
 
   // The state at Y_k.
   Route route_ = Route::qr;
-  Basis basis_, previous_basis_;
-  ProductData data_;
-  Certificate certificate_;
-  kernels::BlendNorms norms_;
-  double remainder_ = 0;  // tr Sigma - ||B||^2 >= 0
+  Look look_;
+  Basis previous_basis_;
   double probe_gain_ = 0;
 
   bool range_exhausted_ = false;  // completion found nothing more in the target's range

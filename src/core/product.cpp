@@ -109,6 +109,12 @@ double OperatorProduct<Scalar>::null_energy() const {
 }
 
 template <Storage Scalar>
+void OperatorProduct<Scalar>::set_image(const ConstBlockView<Scalar>& sigma_s, const Small& coefficients) {
+  image_cols_ = coefficients.cols();
+  kernels::multiply<Scalar>(sigma_s, coefficients, w_.leftCols(image_cols_), panels_);
+}
+
+template <Storage Scalar>
 void OperatorProduct<Scalar>::advance(double alpha, const Basis& from, const ConstBlockView<Scalar>& sigma_b,
                                       double scale, const Basis& to) {
   const auto next = w_.leftCols(to.cols);

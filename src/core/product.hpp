@@ -56,10 +56,13 @@ class OperatorProduct final : public Product<Scalar> {
   // Sigma times the columns that form() was last given.
   BlockView<Scalar> image() { return w_.leftCols(image_cols_); }
 
+  // W = sigma_s * coefficients, for a Q that is a combination of columns whose products are kept. form_again() follows.
+  void set_image(const ConstBlockView<Scalar>& sigma_s, const Small& coefficients);
+
   // Line search. W of the next basis without a pass: Sigma Y+ = (1 - alpha) W R + alpha Sigma B, where sigma_b is
   // Sigma B times `scale`.
   void advance(double alpha, const Basis& from, const ConstBlockView<Scalar>& sigma_b, double scale, const Basis& to);
-  // form() after advance(): the r x r data of the W at hand.
+  // form() without the pass: the r x r data of the W at hand.
   void form_again(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data);
 
  private:

@@ -5,11 +5,13 @@
 
 namespace itspace {
 
-Recorder::Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance)
+Recorder::Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
+                   std::string solver)
     : tolerance_(tolerance), best_objective_(std::numeric_limits<double>::infinity()) {
   trace_.dim = dim;
   trace_.rank = rank;
   trace_.precision = std::move(precision);
+  trace_.solver = std::move(solver);
   trace_.alpha = alpha;
 }
 

@@ -27,10 +27,16 @@ struct Evaluation {
   Route route = Route::qr;
 };
 
+template <Storage Scalar>
+std::string precision_name() {
+  return std::same_as<Scalar, float> ? "float32" : "float64";
+}
+
 class Recorder {
  public:
-  // `dim`, `rank`, `precision`, `alpha` as in Trace.
-  Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance);
+  // `dim`, `rank`, `precision`, `alpha`, `solver` as in Trace.
+  Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
+           std::string solver);
 
   void add_passes(Index passes) { trace_.passes_total += passes; }
   void set_target_trace(double trace) { trace_.target_trace = trace; }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The loops over tall blocks. Products of storage with storage go to BLAS as they are; everything that ends in an r x r
-// matrix, or multiplies by one, is computed in double a panel of rows at a time, whatever the storage type.
+// matrix, or multiplies by one, is computed in double a panel of rows at a time, whatever the storage type. Marked for
+// export is what the other libraries of this project use; the header is not installed.
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/export.hpp>
 
 #include <vector>
 
@@ -14,8 +16,8 @@ enum class Op { plain, transposed };
 
 // c = alpha op(a) b + beta c, in the storage type.
 template <Storage Scalar>
-void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
-          BlockView<Scalar> c);
+ITSPACE_API void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
+                      Scalar beta, BlockView<Scalar> c);
 
 // Scratch for the double panels of the functions below; one per thread of work.
 class Panels {
@@ -33,13 +35,13 @@ class Panels {
 
 // out = a' b, accumulated in double.
 template <Storage Scalar>
-void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out, Panels& panels);
+ITSPACE_API void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out, Panels& panels);
 
 // out = a m, or out += a m. `out` may be `a` itself when m is square.
 enum class Write { assign, add };
 template <Storage Scalar>
-void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels,
-              Write write = Write::assign);
+ITSPACE_API void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels,
+                          Write write = Write::assign);
 
 // (sum_i a_ij^2)_j in double.
 template <Storage Scalar>

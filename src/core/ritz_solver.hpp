@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Ritz steps: the best factor of each subspace, one pass per step.
+//
+// Over all rank-r factors inside a subspace the best is the truncation of its Rayleigh-Ritz matrix. The subspace is
+// [V, Q, P]: V the r + g leading Ritz vectors with Sigma V kept, Q the new directions of Sigma V with a fresh Sigma Q,
+// P the previous V. This is LOBPCG (Knyazev 2001) on a covariance, block-warm-started. What is reported is the
+// truncated Nystrom factor of V (a paper step with alpha = 1 from the Ritz state), for the last step that of all of [V,
+// Q, P]. Proven, with F(Ritz_k) = tr Sigma - sum theta_i and sigma_i the singular values of the Nystrom factor:
+//
+//     F(reported_k) <= tr Sigma - sum sigma_i^2 <= F(Ritz_k) <= F(reported_{k-1}).
+#pragma once
+
+#include <itspace/align.hpp>
+
+#include "core/look.hpp"
+#include "core/product.hpp"
+#include "core/recorder.hpp"
+#include "core/subspace.hpp"
+
+namespace itspace {
+
+template <Storage Scalar>
+class RitzSolver {
+ public:
+  RitzSolver(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
+             Index passes_before);
+
+  Result<Scalar> run(const OnStep<Scalar>& on_step);
+
+ private:
+  void make_first_subspace();
+  void make_new_directions();       // Q
+  void make_previous_directions();  // P and Sigma P
+
+  // One pass, and what it shows of Y_k: over V at the start, over Q later, over Y_k alone (`own`) where no step
+  // follows. Y_k rides along where it is not in [V, Q]. False where a product was not finite.
+  bool pass(Index k, bool own);
+  bool look();
+
+  bool project(RitzPairs& pairs);
+  // Y_{k+1} into next_; none where a number was not finite.
+  std::optional<StepMade> make_step(bool last);
+  void turn_to_current(const ConstBlockView<Scalar>& sigma_s, const Small& a);
+
+  auto v() { return s_.leftCols(v_cols_); }
+  auto sigma_v() { return sigma_s_.leftCols(v_cols_); }
+  Index cols() const { return v_cols_ + q_cols_ + p_cols_; }
+  double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
+
+  TargetRef<Scalar> target_;
+  AlignOptions options_;
+  Index rank_, width_;  // r, and r + g
+  Recorder recorder_;
+  kernels::Panels panels_;
+
+  Block<Scalar> s_, sigma_s_;                // [V, Q, P] and its product, d x 3 width
+  Block<Scalar> previous_, sigma_previous_;  // V of the step before
+  Index v_cols_ = 0, q_cols_ = 0, p_cols_ = 0;
+  Index previous_cols_ = 0;
+  Small h_, m_;  // S'Sigma S and S'S
+
+  Block<Scalar> y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs
+  OperatorProduct<Scalar> product_;
+  Look look_;
+};
+
+}  // namespace itspace

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/subspace.hpp"
+
+#include "core/lapack.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace itspace {
+
+using kernels::Write;
+
+template <Storage Scalar>
+Small project_out(const ConstBlockView<Scalar>& s, BlockView<Scalar> x, kernels::Panels& panels) {
+  Small coefficients;
+  kernels::gram<Scalar>(s, x, coefficients, panels);
+  kernels::multiply<Scalar>(s, -coefficients, x, panels, Write::add);
+  return coefficients;
+}
+
+template <Storage Scalar>
+Small orthonormalise(BlockView<Scalar> x, double drop, Drop kind, kernels::Panels& panels) {
+  Small gram;
+  kernels::gram<Scalar>(x, x, gram, panels);
+  SmallVector scale = SmallVector::Ones(x.cols());
+  if (kind == Drop::relative) {
+    for (Index j = 0; j < x.cols(); ++j) scale(j) = gram(j, j) > 0 ? 1 / std::sqrt(gram(j, j)) : 0.0;
+    gram = scale.asDiagonal() * gram * scale.asDiagonal();
+  }
+  SmallVector values;
+  Small vectors;
+  if (x.cols() == 0 || !symmetric_eigen(gram, values, vectors)) return Small(x.cols(), 0);
+  const double cut = kind == Drop::relative ? drop * values(values.size() - 1) : drop;
+  const Index kept = (values.array() > std::max(cut, 0.0)).count();
+  Small c = scale.asDiagonal() * vectors.rightCols(kept);
+  c *= values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
+  c = c.rowwise().reverse().eval();
+  kernels::multiply<Scalar>(x, c, x.leftCols(kept), panels);
+  return c;
+}
+
+bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out) {
+  if (!h.allFinite() || !m.allFinite()) return false;
+  const Eigen::LLT<Small> llt(m);
+  if (llt.info() != Eigen::Success) return false;
+  const auto lower = llt.matrixL();
+  // L^(-1) h L^(-T)
+  const Small half = lower.solve(0.5 * (h + h.transpose()));
+  const Small reduced = lower.solve(half.transpose());
+  SmallVector ascending;
+  Small vectors;
+  if (!symmetric_eigen(0.5 * (reduced + reduced.transpose()), ascending, vectors)) return false;
+  count = std::min(count, h.rows());
+  out.values = ascending.tail(count).reverse();
+  out.vectors = llt.matrixU().solve(Small(vectors.rightCols(count).rowwise().reverse()));
+  return true;
+}
+
+void nystrom_polish(const Small& h, const Small& k, Index rank, double cut, Polish& out) {
+  out = Polish();
+  out.a.setZero(h.rows(), rank);
+  SmallVector values;
+  Small vectors;
+  out.finite = symmetric_eigen(0.5 * (h + h.transpose()), values, vectors) && k.allFinite();
+  if (!out.finite || values.size() == 0) return;
+  const double largest = values(values.size() - 1);
+  const Index kept = largest > 0 ? (values.array() > cut * largest).count() : 0;
+  if (kept == 0) return;
+  // h^(-1/2) on the kept directions, up to a rotation that the truncation does not see.
+  const Small root = vectors.rightCols(kept) * values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
+  SmallVector squares;
+  Small directions;
+  out.finite = symmetric_eigen(root.transpose() * k * root, squares, directions);
+  if (!out.finite) return;
+  const Index count = std::min(rank, kept);
+  out.a.leftCols(count) = root * directions.rightCols(count).rowwise().reverse();
+  out.captured = squares.tail(count).cwiseMax(0.0).sum();
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                       \
+  template Small project_out<Scalar>(const ConstBlockView<Scalar>&, BlockView<Scalar>, kernels::Panels&); \
+  template Small orthonormalise<Scalar>(BlockView<Scalar>, double, Drop, kernels::Panels&);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace

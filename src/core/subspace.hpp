@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rayleigh-Ritz on a tall basis S whose product Sigma S is kept: orthogonalisation, the projected problem, and the
+// Nystrom factor of the subspace. Blocks are moved in storage precision; s x s work is in double.
+#pragma once
+
+#include <itspace/export.hpp>
+
+#include "kernels/block_ops.hpp"
+
+namespace itspace {
+
+// x <- x - s (s'x), for an s with orthonormal columns. Returns the
+// coefficients s'x, so that a kept product can follow.
+template <Storage Scalar>
+ITSPACE_API Small project_out(const ConstBlockView<Scalar>& s, BlockView<Scalar> x, kernels::Panels& panels);
+
+// Orthonormalises the columns of x by the eigendecomposition of its Gram matrix (SVQB, Stathopoulos and Wu 2002),
+// dropping directions whose eigenvalue is at most `drop`: times the largest after scaling columns to length one
+// (`relative`), or as it is (`absolute`, which bounds the amplification of a kept product by drop^(-1/2)).
+// Returns the coefficients c: the new x is (old x) c, in its first c.cols() columns, the strongest direction first.
+enum class Drop { relative, absolute };
+template <Storage Scalar>
+ITSPACE_API Small orthonormalise(BlockView<Scalar> x, double drop, Drop kind, kernels::Panels& panels);
+
+// The pencil (h, m): h = S'Sigma S, m = S'S. Ritz pairs with values descending and m-orthonormal vectors, the leading
+// `count`. False where m is not positive definite or a number is not finite.
+struct RitzPairs {
+  SmallVector values;
+  Small vectors;  // s x count
+};
+ITSPACE_API bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out);
+
+// The rank-r truncation of the Nystrom factor B = Sigma S h^(-1/2) is Sigma S a. `captured` is the sum of its r leading
+// squared singular values: F(Sigma S a) <= tr Sigma - captured. Directions of h at most `cut` times the largest are
+// left out. k = (Sigma S)'(Sigma S).
+struct Polish {
+  Small a;  // s x r
+  double captured = 0;
+  bool finite = true;
+};
+ITSPACE_API void nystrom_polish(const Small& h, const Small& k, Index rank, double cut, Polish& out);
+
+}  // namespace itspace
