@@ -11,4 +11,5 @@
 #include <itspace/target.hpp>
 #include <itspace/targets.hpp>
 #include <itspace/trace.hpp>
+#include <itspace/transport_map.hpp>
 #include <itspace/version.hpp>
