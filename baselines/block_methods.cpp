@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "baselines/explored_subspace.hpp"
+
+#include <algorithm>
+
+namespace itspace::baselines {
+
+Result<double> randomized_svd(TargetRef<double> target, Index rank, const Block<double>* start,
+                              const Options& options) {
+  Log log(target, rank, "randomized_svd");
+  ExploredSubspace space(target, rank + options.extra);
+  Block<double> x = first_block(target.dim(), rank, start, options);
+  for (Index pass = 1; pass <= options.passes; ++pass) {
+    space.clear();
+    space.explore(x);
+    x = space.products();
+    if (pass == 1) continue;  // the range finder's own pass
+    double objective = 0;
+    Block<double> factor = space.factor(rank, options.nystrom, objective);
+    log.report(pass, std::move(factor), objective);
+  }
+  return log.finish(target.trace());
+}
+
+Result<double> lobpcg(TargetRef<double> target, Index rank, const Block<double>* start, const Options& options) {
+  Log log(target, rank, "lobpcg");
+  const Index width = std::min(target.dim(), rank + options.extra);
+  ExploredSubspace space(target, 3 * width);
+  space.explore(first_block(target.dim(), rank, start, options));
+  ExploredSubspace::Ritz x = space.ritz(width);
+  Block<double> previous(target.dim(), 0), sigma_previous(target.dim(), 0);
+  for (Index pass = 1;; ++pass) {
+    double objective = 0;
+    Block<double> factor = space.factor(rank, options.nystrom, objective);
+    log.report(pass, std::move(factor), objective);
+    if (pass == options.passes) break;
+    // The residuals Sigma x - x theta are the new directions; what the last step added to x is the third block.
+    const Block<double> residual = x.products - x.vectors * x.values.asDiagonal();
+    space.clear();
+    space.append(x.vectors, x.products);
+    space.explore(residual);
+    Block<double> p = previous, sigma_p = sigma_previous;
+    if (p.cols() > 0) {
+      kernels::Panels panels;
+      const Small c = project_out<double>(space.basis(), p, panels);
+      kernels::multiply<double>(space.products(), -c, sigma_p, panels, kernels::Write::add);
+      const Small turn = orthonormalise<double>(p, 1e-7, Drop::absolute, panels);
+      kernels::multiply<double>(sigma_p, turn, sigma_p.leftCols(turn.cols()), panels);
+      space.append(p.leftCols(turn.cols()), sigma_p.leftCols(turn.cols()));
+    }
+    previous = x.vectors;
+    sigma_previous = x.products;
+    x = space.ritz(width);
+  }
+  return log.finish(target.trace());
+}
+
+Result<double> block_krylov(TargetRef<double> target, Index rank, const Block<double>* start, const Options& options) {
+  Log log(target, rank, "block_krylov");
+  const Index width = std::min(target.dim(), rank + options.extra);
+  ExploredSubspace space(target, std::min(target.dim(), width * options.passes));
+  Block<double> x = first_block(target.dim(), rank, start, options);
+  for (Index pass = 1; pass <= options.passes; ++pass) {
+    const Index added = space.explore(x);
+    x = space.products().rightCols(added);
+    double objective = 0;
+    Block<double> factor = space.factor(rank, options.nystrom, objective);
+    log.report(pass, std::move(factor), objective);
+    if (added == 0) break;
+  }
+  return log.finish(target.trace());
+}
+
+}  // namespace itspace::baselines

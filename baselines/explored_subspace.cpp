@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "baselines/explored_subspace.hpp"
+
+#include "core/text.hpp"
+
+#include <itspace/random.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace itspace::baselines {
+namespace {
+
+constexpr double drop = 1e-12;
+
+// Two rounds of projection and SVQB. Returns the columns that are left.
+Index orthonormalise_against(const ConstBlockView<double>& s, Block<double>& x, kernels::Panels& panels) {
+  Index cols = x.cols();
+  for (int round = 0; round < 2; ++round) {
+    BlockView<double> rest = x.leftCols(cols);
+    if (s.cols() > 0) project_out<double>(s, rest, panels);
+    cols = orthonormalise<double>(rest, drop, Drop::relative, panels).cols();
+  }
+  return cols;
+}
+
+}  // namespace
+
+Block<double> first_block(Index dim, Index rank, const Block<double>* start, const Options& options) {
+  const Index width = std::min(dim, rank + options.extra);
+  require(!start || (start->rows() == dim && start->cols() <= width), "the start does not fit the target and the rank");
+  Block<double> x(dim, width);
+  Random(options.seed, 3).fill_normal<double>(x);
+  if (start) x.leftCols(start->cols()) = *start;
+  kernels::Panels panels;
+  const Index cols = orthonormalise_against(Block<double>(dim, 0), x, panels);
+  return x.leftCols(cols);
+}
+
+ExploredSubspace::ExploredSubspace(TargetRef<double> target, Index most_cols)
+    : target_(target), s_(target.dim(), most_cols), sigma_s_(target.dim(), most_cols) {}
+
+Index ExploredSubspace::explore(Block<double> x) {
+  const Index added = std::min(orthonormalise_against(basis(), x, panels_), s_.cols() - cols_);
+  if (added == 0) return 0;
+  s_.middleCols(cols_, added) = x.leftCols(added);
+  target_.apply(s_.middleCols(cols_, added), sigma_s_.middleCols(cols_, added));
+  cols_ += added;
+  return added;
+}
+
+void ExploredSubspace::append(const Block<double>& x, const Block<double>& sigma_x) {
+  s_.middleCols(cols_, x.cols()) = x;
+  sigma_s_.middleCols(cols_, x.cols()) = sigma_x;
+  cols_ += x.cols();
+}
+
+ExploredSubspace::Ritz ExploredSubspace::ritz(Index count) {
+  Small h, m;
+  kernels::gram<double>(basis(), products(), h, panels_);
+  kernels::gram<double>(basis(), basis(), m, panels_);
+  RitzPairs pairs;
+  require(ritz_pairs(h, m, count, pairs), "the baseline's basis has become dependent");
+  Ritz out{pairs.values, Block<double>(s_.rows(), pairs.vectors.cols()),
+           Block<double>(s_.rows(), pairs.vectors.cols())};
+  kernels::multiply<double>(basis(), pairs.vectors, out.vectors, panels_);
+  kernels::multiply<double>(products(), pairs.vectors, out.products, panels_);
+  return out;
+}
+
+Block<double> ExploredSubspace::factor(Index rank, bool nystrom, double& objective) {
+  Block<double> y = Block<double>::Zero(s_.rows(), rank);
+  if (nystrom) {
+    Small h, k;
+    kernels::gram<double>(basis(), products(), h, panels_);
+    kernels::gram<double>(products(), products(), k, panels_);
+    Polish polish;
+    nystrom_polish(h, k, rank, 4 * Eigen::NumTraits<double>::epsilon(), polish);
+    kernels::multiply<double>(products(), polish.a, y, panels_);
+    objective = not_a_number;
+    return y;
+  }
+  const Ritz pairs = ritz(rank);
+  const SmallVector values = pairs.values.cwiseMax(0.0);
+  y.leftCols(values.size()) = pairs.vectors * values.cwiseSqrt().asDiagonal();
+  objective = std::max(0.0, target_.trace() - values.sum());
+  return y;
+}
+
+Log::Log(TargetRef<double> target, Index rank, std::string solver) {
+  result_.trace.dim = target.dim();
+  result_.trace.rank = rank;
+  result_.trace.solver = std::move(solver);
+  result_.trace.precision = "float64";
+}
+
+void Log::report(Index passes, Block<double> factor, double objective) {
+  Step row;
+  row.index = static_cast<Index>(result_.trace.steps.size());
+  row.objective = objective;
+  row.passes = passes;
+  row.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  result_.trace.passes_total = passes;
+  result_.trace.best = row.index;
+  result_.trace.steps.push_back(row);
+  result_.iterates.push_back(std::move(factor));
+}
+
+Result<double> Log::finish(double target_trace) {
+  result_.trace.target_trace = target_trace;
+  if (!result_.iterates.empty()) result_.factor = result_.iterates.back();
+  return std::move(result_);
+}
+
+}  // namespace itspace::baselines
