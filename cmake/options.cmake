@@ -26,16 +26,23 @@ endif()
 
 include(GNUInstallDirs)
 
-# Every target of ours links this privately: warnings, sanitizers, and contraction off so that the same source gives the
-# same bits whatever instruction set it is compiled for.
-add_library(itspace_flags INTERFACE)
-target_compile_options(itspace_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-maybe-uninitialized
-                                               -ffp-contract=off)
+# Warnings, and contraction off so that the same source gives the same bits whatever instruction set it is compiled for.
+add_library(itspace_warnings INTERFACE)
+target_compile_options(itspace_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-maybe-uninitialized
+                                                  -ffp-contract=off)
 if(ITSPACE_WERROR)
-  target_compile_options(itspace_flags INTERFACE -Werror)
+  target_compile_options(itspace_warnings INTERFACE -Werror)
 endif()
+
+# Every library and program of ours links itspace_flags privately. The tests link itspace_test_flags: they are not
+# instrumented themselves, so that their objects are the same in every build and the compiler cache serves them.
+add_library(itspace_flags INTERFACE)
+add_library(itspace_test_flags INTERFACE)
+target_link_libraries(itspace_flags INTERFACE itspace_warnings)
+target_link_libraries(itspace_test_flags INTERFACE itspace_warnings)
 if(ITSPACE_SANITIZE)
-  target_compile_options(itspace_flags INTERFACE -fsanitize=${ITSPACE_SANITIZE} -fno-omit-frame-pointer
-                                                 -fno-sanitize-recover=all)
+  target_compile_options(itspace_flags INTERFACE -O1 -g1 -UNDEBUG -D_GLIBCXX_ASSERTIONS -fsanitize=${ITSPACE_SANITIZE}
+                                                 -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(itspace_flags INTERFACE -fsanitize=${ITSPACE_SANITIZE})
+  target_link_options(itspace_test_flags INTERFACE -fsanitize=${ITSPACE_SANITIZE})
 endif()

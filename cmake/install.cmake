@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and itspace::io.
+include(CMakePackageConfigHelpers)
+
+# The parts find each other wherever the prefix is moved to.
+file(RELATIVE_PATH ITSPACE_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+set_target_properties(itspace_io PROPERTIES INSTALL_RPATH "$ORIGIN")
+if(TARGET itspace_cli)
+  set_target_properties(itspace_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${ITSPACE_LIB_FROM_BIN}")
+endif()
+
+install(TARGETS itspace itspace_io EXPORT itspaceTargets
+        RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/itspace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp")
+if(PROJECT_IS_TOP_LEVEL)
+  install(FILES LICENSE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endif()
+
+set(ITSPACE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/itspace)
+install(EXPORT itspaceTargets NAMESPACE itspace:: DESTINATION ${ITSPACE_CMAKE_DIR})
+configure_package_config_file(cmake/itspaceConfig.cmake.in ${PROJECT_BINARY_DIR}/itspaceConfig.cmake
+                              INSTALL_DESTINATION ${ITSPACE_CMAKE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/itspaceConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/itspaceConfig.cmake ${PROJECT_BINARY_DIR}/itspaceConfigVersion.cmake
+        DESTINATION ${ITSPACE_CMAKE_DIR})
