@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// check_covariance and check_finite: what a bad matrix is told. Every message names the value, where it stands, and the
+// limit it broke.
+#include "expect_throw.hpp"
+#include "runs.hpp"
+
+#include <itspace/covariance.hpp>
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace itspace::test {
+namespace {
+
+template <class Scalar>
+class CheckCovariance : public ::testing::Test {
+ protected:
+  static void expect_refused(const Block<Scalar>& sigma, std::initializer_list<std::string> parts) {
+    expect_throws_naming<std::invalid_argument>(parts, [&] { check_covariance<Scalar>(sigma); });
+  }
+};
+using Scalars = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(CheckCovariance, Scalars);
+
+TYPED_TEST(CheckCovariance, AcceptsCovariances) {
+  for (const Spectrum spectrum : all_spectra) {
+    for (const Index dim : {1, 2, 3, 17, 300}) {
+      const auto p = make_problem<TypeParam>({.dim = dim, .rank = 1, .seed = 1, .spectrum = spectrum});
+      EXPECT_NO_THROW(check_covariance<TypeParam>(p.sigma)) << dim;
+    }
+  }
+  EXPECT_NO_THROW(check_covariance<TypeParam>(Block<TypeParam>::Zero(4, 4)));
+}
+
+TYPED_TEST(CheckCovariance, AcceptsScaledCovariances) {
+  const double size = std::is_same_v<TypeParam, float> ? 1e26 : 1e150;
+  for (const double scale : {size, 1 / size}) {
+    const auto p = make_problem<TypeParam>({.dim = 17, .rank = 1, .seed = 1, .scale = scale});
+    EXPECT_NO_THROW(check_covariance<TypeParam>(p.sigma));
+    Block<TypeParam> flipped = -p.sigma;
+    EXPECT_THROW(check_covariance<TypeParam>(flipped), std::invalid_argument);
+  }
+}
+
+TYPED_TEST(CheckCovariance, NotSquare) {
+  this->expect_refused(Block<TypeParam>::Zero(3, 5), {"3", "5"});
+}
+
+TYPED_TEST(CheckCovariance, Empty) {
+  this->expect_refused(Block<TypeParam>(0, 0), {"0"});
+}
+
+TYPED_TEST(CheckCovariance, NotFinite) {
+  Block<TypeParam> sigma = Block<TypeParam>::Identity(9, 9);
+  sigma(4, 7) = std::numeric_limits<TypeParam>::quiet_NaN();
+  sigma(6, 1) = std::numeric_limits<TypeParam>::infinity();
+  this->expect_refused(sigma, {"nan", "4", "7"});  // the first of them, in reading order
+  sigma(4, 7) = 0;
+  this->expect_refused(sigma, {"inf", "6", "1"});
+}
+
+TYPED_TEST(CheckCovariance, NotSymmetric) {
+  Block<TypeParam> sigma = Block<TypeParam>::Identity(9, 9);
+  sigma(2, 6) = TypeParam(0.25);
+  this->expect_refused(sigma, {"0.25", "2", "6"});
+  // Asymmetry at rounding level passes.
+  sigma(2, 6) = std::numeric_limits<TypeParam>::epsilon();
+  EXPECT_NO_THROW(check_covariance<TypeParam>(sigma));
+}
+
+TYPED_TEST(CheckCovariance, Indefinite) {
+  Block<TypeParam> sigma = Block<TypeParam>::Identity(9, 9);
+  sigma(3, 3) = TypeParam(-0.5);
+  this->expect_refused(sigma, {"-0.5"});  // the smallest eigenvalue, beside the limit
+  // Down to -d eps lambda_max it is rounding.
+  sigma(3, 3) = -4 * std::numeric_limits<TypeParam>::epsilon();
+  EXPECT_NO_THROW(check_covariance<TypeParam>(sigma));
+  sigma(3, 3) = -20 * std::numeric_limits<TypeParam>::epsilon();
+  EXPECT_THROW(check_covariance<TypeParam>(sigma), std::invalid_argument);
+  // Data that was rounded before it came here says so.
+  EXPECT_NO_THROW(check_covariance<TypeParam>(sigma, 1e-3));
+}
+
+TYPED_TEST(CheckCovariance, CheckFiniteNamesTheMatrixAndThePlace) {
+  Block<TypeParam> m = Block<TypeParam>::Ones(5, 3);
+  EXPECT_NO_THROW(check_finite<TypeParam>(m));
+  EXPECT_NO_THROW(check_finite<TypeParam>(Block<TypeParam>::Constant(2, 2, std::numeric_limits<TypeParam>::max())));
+  m(3, 2) = -std::numeric_limits<TypeParam>::infinity();
+  expect_throws_naming<std::invalid_argument>({"features[3, 2]", "inf"},
+                                              [&] { check_finite<TypeParam>(m, "features"); });
+  m(1, 0) = std::numeric_limits<TypeParam>::quiet_NaN();
+  expect_throws_naming<std::invalid_argument>({"matrix[1, 0]", "nan"}, [&] { check_finite<TypeParam>(m); });
+}
+
+// A view with a stride: what lies between the rows is not looked at.
+TYPED_TEST(CheckCovariance, StridedViews) {
+  Block<TypeParam> wider = Block<TypeParam>::Constant(3, 5, std::numeric_limits<TypeParam>::quiet_NaN());
+  wider.leftCols(3).setIdentity();
+  EXPECT_NO_THROW(check_finite<TypeParam>(wider.leftCols(3)));
+  EXPECT_NO_THROW(check_covariance<TypeParam>(wider.leftCols(3)));
+}
+
+}  // namespace
+}  // namespace itspace::test

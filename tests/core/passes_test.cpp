@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Complexity: what a run costs is products with Sigma, and they are counted. K steps and the objective of the last
+// iterate are K + 1 passes, K without it; a random start is one more, and so is a completion.
+#include "runs.hpp"
+
+#include <gtest/gtest.h>
+
+namespace itspace::test {
+namespace {
+
+// A dense target that counts, and insists that its trace is asked only after the first product.
+class Counting {
+ public:
+  explicit Counting(const Block<double>& sigma) : sigma_(sigma) {}
+
+  Index dim() const { return sigma_.rows(); }
+  double trace() const {
+    EXPECT_GT(passes_, 0) << "trace() was asked before the first apply()";
+    return sigma_.trace();
+  }
+  void apply(const ConstBlockView<double>& y, BlockView<double> out) const {
+    ++passes_;
+    columns_ += y.cols();
+    out.noalias() = sigma_ * y;
+  }
+
+  Index passes() const { return passes_; }
+  Index columns() const { return columns_; }
+
+ private:
+  const Block<double>& sigma_;
+  mutable Index passes_ = 0, columns_ = 0;
+};
+
+class Passes : public ::testing::Test {
+ protected:
+  const Problem<double> problem_ = make_problem<double>({.dim = 17, .rank = 4, .seed = 1});
+};
+
+TEST_F(Passes, OnePerStepAndOneForTheLastObjective) {
+  for (const Index steps : {0, 1, 2, 7}) {
+    for (const StepSize& size : {StepSize(), StepSize::alpha(0.9), StepSize::line_search()}) {
+      for (const Route route : {Route::automatic, Route::qr, Route::gram}) {
+        SCOPED_TRACE(std::to_string(steps) + " " + std::string(name(route)));
+        const Counting target(problem_.sigma);
+        AlignOptions options;
+        options.route = route;
+        const auto result = run<double>(target, problem_.start, steps, size, options);
+        EXPECT_EQ(target.passes(), steps + 1);
+        EXPECT_EQ(result.trace.passes_total, steps + 1);
+        ASSERT_EQ(result.trace.steps.size(), std::size_t(steps) + 1);
+        EXPECT_EQ(target.columns(), (steps + 1) * 4);
+      }
+    }
+  }
+}
+
+TEST_F(Passes, PassesOfEachIterate) {
+  const Counting target(problem_.sigma);
+  const auto result = run<double>(target, problem_.start, 5, StepSize::alpha(0.9));
+  for (Index k = 0; k <= 5; ++k) EXPECT_EQ(result.trace.steps[std::size_t(k)].passes, k);
+}
+
+TEST_F(Passes, TheLastObjectiveCanBeSwitchedOff) {
+  for (const Index steps : {1, 2, 7}) {
+    const Counting target(problem_.sigma);
+    AlignOptions options;
+    options.evaluate_last = false;
+    const auto result = run<double>(target, problem_.start, steps, StepSize::alpha(0.9), options);
+    EXPECT_EQ(target.passes(), steps);
+    EXPECT_EQ(result.trace.passes_total, steps);
+  }
+}
+
+TEST_F(Passes, ARandomStartIsOneMore) {
+  for (const Index steps : {0, 1, 5}) {
+    const Counting target(problem_.sigma);
+    AlignOptions options;
+    options.steps = steps;
+    const auto result = align<double>(target, 4, options);
+    EXPECT_EQ(target.passes(), steps + 2);
+    EXPECT_EQ(result.trace.passes_total, steps + 2);
+    for (Index k = 0; k <= steps; ++k) EXPECT_EQ(result.trace.steps[std::size_t(k)].passes, k + 1);
+  }
+}
+
+TEST_F(Passes, ACompletionIsOneMoreWhereItHappens) {
+  Block<double> start = problem_.start;
+  start.col(1).setZero();
+  const Counting target(problem_.sigma);
+  const auto result = run<double>(target, start, 3, StepSize::alpha(0.9));
+  EXPECT_EQ(result.trace.passes_total, 5);
+  EXPECT_EQ(target.passes(), 5);
+  EXPECT_LT(target.columns(), 5 * 4);  // and it is narrow
+  EXPECT_EQ(result.trace.steps[1].passes, 2);
+
+  const Counting plain(problem_.sigma);
+  AlignOptions options;
+  options.completion = false;
+  EXPECT_EQ(run<double>(plain, start, 3, StepSize::alpha(0.9), options).trace.passes_total, 4);
+  EXPECT_EQ(plain.passes(), 4);
+}
+
+TEST_F(Passes, TheProbeIsFree) {
+  const Counting target(problem_.sigma);
+  AlignOptions options;
+  options.probe = true;
+  const auto result = run<double>(target, problem_.start, 4, StepSize::alpha(0.9), options);
+  EXPECT_EQ(target.passes(), 5);
+  EXPECT_EQ(result.trace.passes_total, 5);
+  EXPECT_LE(target.columns(), 5 * 5);  // one column beside Y
+}
+
+TEST_F(Passes, StoppingEarlySavesThem) {
+  const Counting target(problem_.sigma);
+  AlignOptions options;
+  options.steps = 10;
+  const auto result =
+      align<double>(target, problem_.start, options, [](const Step& step, const ConstBlockView<double>&) {
+        return step.index == 3 ? StepAction::stop : StepAction::proceed;
+      });
+  EXPECT_EQ(target.passes(), 4);
+  EXPECT_EQ(result.trace.passes_total, 4);
+}
+
+}  // namespace
+}  // namespace itspace::test

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Scales: covariances from 1e-150 to 1e150 in float64 and 1e-26 to 1e26 in float32 (Promise 6), and starts of quite
+// another size than the target.
+#include "runs.hpp"
+
+#include <itspace/distance.hpp>
+#include <itspace/start.hpp>
+
+#include <gtest/gtest.h>
+
+namespace itspace::test {
+namespace {
+
+template <Storage Scalar>
+void check_scale(double scale, const StepSize& size) {
+  for (const Spectrum spectrum : {Spectrum::power_law, Spectrum::rank_deficient}) {
+    for (const auto& [dim, rank] : {Size{1, 1}, Size{2, 1}, Size{3, 3}, Size{17, 5}, Size{17, 17}, Size{300, 16}}) {
+      if (dim == 300 && spectrum == Spectrum::rank_deficient) continue;
+      const ProblemShape shape{.dim = dim, .rank = rank, .seed = 1, .spectrum = spectrum, .scale = scale};
+      SCOPED_TRACE(describe(shape) + " scale=" + std::to_string(std::log10(scale)));
+      const auto p = make_problem<Scalar>(shape);
+      ASSERT_TRUE(p.sigma.allFinite());
+      const DenseTarget<Scalar> target(p.sigma);
+      const auto result = run<Scalar>(target, p.start, 3, size);
+      EXPECT_EQ(result.status(), Status::step_limit);
+      EXPECT_TRUE(result.factor.allFinite());
+      const std::vector<Real> f = objectives(p.oracle, result);
+      for (std::size_t k = 0; k < f.size(); ++k) {
+        const Real unit = eps_units<Scalar>(p.oracle, wide(result.iterates[k]));
+        EXPECT_LE(std::abs(result.trace.steps[k].objective - f[k]), descent_limit * unit);
+        if (k > 0) {
+          EXPECT_TRUE(result.trace.steps[k].certified.value());
+        }
+      }
+      if (size.kind() == StepSize::Kind::fixed) {
+        EXPECT_LE(worst_broken_descent(p.oracle, result, size.resolve(3)), descent_limit);
+      }
+    }
+  }
+}
+
+TEST(Scale, Double) {
+  for (const double scale : {1e-150, 1e-100, 1e100, 1e150}) {
+    check_scale<double>(scale, StepSize::alpha(0.9));
+    check_scale<double>(scale, StepSize::line_search());
+  }
+}
+
+TEST(Scale, Float) {
+  for (const double scale : {1e-26, 1e-20, 1e20, 1e26}) {
+    check_scale<float>(scale, StepSize::alpha(0.9));
+    check_scale<float>(scale, StepSize::line_search());
+  }
+}
+
+TEST(Scale, Routes) {
+  for (const double scale : {1e-150, 1e150}) {
+    const auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 2, .scale = scale});
+    const DenseTarget<double> dense(p.sigma);
+    const FactorTarget<double> factored(p.factor);
+    const RealMatrix expected = p.oracle.certificate_factor(wide(p.start));
+    const auto error = [&](TargetRef<double> target, Route route) {
+      return ratio<double>((real(certificate_factor<double>(target, p.start, route)) - expected).norm(), 5,
+                           expected.norm());
+    };
+    EXPECT_LT(error(dense, Route::qr), ratio_limit);
+    EXPECT_LT(error(dense, Route::root), ratio_limit);
+    EXPECT_LT(error(dense, Route::gram), ratio_limit * 1000);  // kappa^2
+    EXPECT_LT(error(factored, Route::factor), ratio_limit);
+  }
+}
+
+// B does not depend on the size of Y, only on its directions.
+TEST(Scale, OfTheStartAlone) {
+  for (const double size : {1e-60, 1e-8, 1e8, 1e60}) {
+    auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 3});
+    p.start *= size;
+    const DenseTarget<double> target(p.sigma);
+    const RealMatrix expected = p.oracle.certificate_factor(wide(p.start));
+    EXPECT_LT(ratio<double>((real(certificate_factor<double>(target, p.start)) - expected).norm(), 5, expected.norm()),
+              ratio_limit)
+        << size;
+  }
+}
+
+TEST(Scale, RandomStarts) {
+  for (const double scale : {1e-150, 1.0, 1e150}) {
+    const auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 4, .scale = scale});
+    const DenseTarget<double> target(p.sigma);
+    const auto start = random_start<double>(target, 5, 1);
+    EXPECT_LT(ratio<double>(real(start).squaredNorm() - p.oracle.trace(), 5, p.oracle.trace()), ratio_limit);
+    AlignOptions options;
+    options.steps = 3;
+    EXPECT_EQ(align<double>(target, 5, options).status(), Status::step_limit);
+  }
+}
+
+TEST(Scale, Distances) {
+  for (const double scale : {1e-150, 1e150}) {
+    const auto p = make_problem<double>({.dim = 17, .rank = 17, .seed = 5, .scale = scale});
+    const auto q = make_problem<double>({.dim = 17, .rank = 17, .seed = 6, .scale = scale});
+    const Real expected = w2_squared(wide(p.sigma), wide(q.sigma));
+    const Real size = p.oracle.trace() + q.oracle.trace();
+    EXPECT_LT(ratio<double>(dense_distance_squared<double>(p.sigma, q.sigma) - expected, 17, size), ratio_limit);
+    EXPECT_LT(ratio<double>(factor_distance_squared(p.factor, q.factor) - expected, 17, size), ratio_limit);
+    const DenseTarget<double> target(q.sigma);
+    EXPECT_LT(ratio<double>(target_distance_squared<double>(p.factor, target) - expected, 17, size), ratio_limit);
+  }
+}
+
+}  // namespace
+}  // namespace itspace::test

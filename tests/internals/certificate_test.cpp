@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The certificate by itself, with certificates that are wrong on purpose (paper, Proposition 4.3).
+#include "core/certificate.hpp"
+
+#include <itspace/random.hpp>
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/SVD>
+#include <cmath>
+#include <limits>
+
+namespace itspace {
+namespace {
+
+constexpr double eps = std::numeric_limits<double>::epsilon();
+
+// Sigma = S S explicitly, Y with orthonormal basis Q = I (so theta = Sigma and the coordinates are Y): everything of
+// the proposition can be formed.
+struct Explicit {
+  Small sigma, root, y;
+  Basis basis;
+
+  Explicit(Index d, Index r, std::uint64_t seed) {
+    Block<double> a(d, d), b(d, r);
+    Random(seed, 1).fill_normal<double>(a);
+    Random(seed, 2).fill_normal<double>(b);
+    sigma = a * a.transpose();
+    y = b;
+    Eigen::SelfAdjointEigenSolver<Small> solver(sigma);
+    root = solver.operatorSqrt();
+    basis.cols = d;
+    basis.r = y;
+    basis.y_gram = y.transpose() * y;
+    basis.y_squared = y.squaredNorm();
+  }
+
+  NullRule rule() const { return {sigma.norm(), 4 * eps, 4 * eps, 30 * eps}; }
+
+  double objective(const Small& at) const {
+    return at.squaredNorm() + sigma.trace() - 2 * Eigen::JacobiSVD<Small>(root * at).singularValues().sum();
+  }
+};
+
+TEST(Certificate, IsThePolarFactor) {
+  for (const auto& [d, r] : {std::pair<Index, Index>{1, 1}, {3, 2}, {17, 5}, {40, 40}}) {
+    const Explicit p(d, r, static_cast<std::uint64_t>(d));
+    Certificate certificate;
+    make_certificate(p.sigma, p.y, p.basis, p.rule(), 0, certificate);
+    ASSERT_EQ(certificate.rank, r);
+    const Eigen::JacobiSVD<Small> svd(p.root * p.y, Eigen::ComputeThinU | Eigen::ComputeThinV);
+    const Small polar = svd.matrixU() * svd.matrixV().transpose();
+    const double condition = svd.singularValues()(0) / svd.singularValues()(r - 1);
+    EXPECT_LT((p.root * certificate.m - polar).norm(), 30 * static_cast<double>(d) * eps * condition);
+    EXPECT_LT(std::abs(certificate.nuclear_norm - svd.singularValues().sum()),
+              30 * static_cast<double>(d) * eps * certificate.nuclear_norm);
+    EXPECT_LT(certificate.feasibility - 1, 30 * static_cast<double>(d) * eps);
+    EXPECT_LT(certificate.gap, 30 * static_cast<double>(d) * eps * certificate.nuclear_norm);
+  }
+}
+
+// A perturbed m is made feasible, its gap is what the definition says, and the step it leads to keeps the promise
+// F(Y+) <= F(Y) + 2 eps_k - ((2 - alpha)/alpha) ||Y+ - Y||^2 for every alpha in (0, 2).
+TEST(Certificate, APerturbedOneKeepsThePromiseWithItsGap) {
+  const Explicit p(12, 4, 9);
+  Certificate exact;
+  make_certificate(p.sigma, p.y, p.basis, p.rule(), 0, exact);
+  for (const double size : {1e-10, 1e-3, 0.3, 3.0}) {
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      Certificate certificate = exact;
+      Block<double> noise(12, 4);
+      Random(seed, 3).fill_normal<double>(noise);
+      certificate.m += size * exact.m.norm() / noise.norm() * noise;
+      measure_certificate(p.sigma, p.y, Small::Identity(4, 4), certificate);
+      const Small q = p.root * certificate.m;
+      const double largest = Eigen::JacobiSVD<Small>(q).singularValues()(0);
+      EXPECT_LE(largest, 1 + 30 * 12 * eps);
+      const double gap = exact.nuclear_norm - (q.transpose() * p.root * p.y).trace();
+      EXPECT_NEAR(certificate.gap, gap, 30 * 12 * eps * exact.nuclear_norm);
+      EXPECT_GE(certificate.gap, 0);
+      const Small b = p.root * q;
+      for (const double alpha : {0.1, 0.5, 1.0, 1.5, 1.9}) {
+        const Small next = (1 - alpha) * p.y + alpha * b;
+        const double promised = (2 - alpha) / alpha * (next - p.y).squaredNorm() - 2 * certificate.gap;
+        EXPECT_GE(p.objective(p.y) - p.objective(next),
+                  promised - 10 * eps * (p.sigma.trace() + p.y.squaredNorm()) * 12)
+            << "size " << size << " alpha " << alpha;
+      }
+    }
+  }
+}
+
+TEST(Certificate, NullDirectionsAreFlaggedAndServed) {
+  Explicit p(6, 3, 4);
+  p.y.col(2).setZero();
+  p.basis.r = p.y;
+  p.basis.y_squared = p.y.squaredNorm();
+  Certificate certificate;
+  make_certificate(p.sigma, p.y, p.basis, p.rule(), 0, certificate);
+  EXPECT_EQ(certificate.rank, 2);
+  ASSERT_EQ(certificate.null_directions.cols(), 1);
+  EXPECT_LT((p.y * certificate.null_directions).norm(), 30 * eps * p.y.norm());
+  EXPECT_TRUE(std::isinf(certificate.condition));
+}
+
+TEST(Certificate, NotFiniteIsSaid) {
+  Explicit p(4, 2, 1);
+  p.sigma(1, 2) = std::numeric_limits<double>::quiet_NaN();
+  Certificate certificate;
+  make_certificate(p.sigma, p.y, p.basis, p.rule(), 0, certificate);
+  EXPECT_FALSE(certificate.finite);
+}
+
+}  // namespace
+}  // namespace itspace

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Misuse must throw, and its message must say what a person needs: the offending value and the limit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+
+namespace itspace::test {
+
+template <class Exception, class Call>
+void expect_throws_naming(std::initializer_list<std::string> parts, Call&& call) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Exception& e) {
+    const std::string message = e.what();
+    for (const std::string& part : parts) {
+      EXPECT_NE(message.find(part), std::string::npos) << "'" << part << "' is missing in: " << message;
+    }
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << "another kind of exception was thrown: " << e.what();
+  }
+}
+
+}  // namespace itspace::test
