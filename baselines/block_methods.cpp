@@ -62,11 +62,11 @@ Result<double> block_krylov(TargetRef<double> target, Index rank, const Block<do
   Block<double> x = first_block(target.dim(), rank, start, options);
   for (Index pass = 1; pass <= options.passes; ++pass) {
     const Index added = space.explore(x);
+    if (added == 0) break;  // the subspace is invariant
     x = space.products().rightCols(added);
     double objective = 0;
     Block<double> factor = space.factor(rank, options.nystrom, objective);
     log.report(pass, std::move(factor), objective);
-    if (added == 0) break;
   }
   return log.finish(target.trace());
 }

@@ -97,7 +97,8 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
     (is_null ? null : seen).push_back(i);
   }
   certificate.rank = static_cast<Index>(seen.size());
-  certificate.nuclear_norm = unit * k.s.sum();
+  // Null directions count as zero: s_i there is the root of rounding, and leaving it out keeps F an upper bound.
+  certificate.nuclear_norm = unit * k.s(seen).sum();
   certificate.null_directions = k.v(Eigen::all, null);
   if (null.empty()) certificate.condition = (k.s(0) / k.s(r - 1)) * (k.s(0) / k.s(r - 1));
 

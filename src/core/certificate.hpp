@@ -29,7 +29,7 @@ struct Certificate {
   Small seen;             // q x rank: X seen is an orthonormal basis of the seen part of Sigma^(1/2) Y
   Small null_directions;  // r x (r - rank), orthonormal
   Index rank = 0;
-  double nuclear_norm = 0;   // tr(G^(1/2))
+  double nuclear_norm = 0;   // tr(G^(1/2)) over the seen directions
   double gap = 0;            // eps = nuclear_norm - tr(m' theta c) >= 0
   double feasibility = 0;    // ||X m||_2 before normalisation
   double orthogonality = 0;  // ||m' theta m - P||_F, P the projector on the directions that m serves

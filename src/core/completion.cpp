@@ -9,34 +9,30 @@
 namespace itspace {
 
 template <Storage Scalar>
-Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random,
-               BlockView<Scalar> scratch, ProductData& data, Certificate& certificate) {
+Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random, BlockView<Scalar> z,
+               ProductData& data, Certificate& certificate) {
   const Small null = certificate.null_directions;
   const Index count = null.cols(), basis_cols = data.theta.rows(), r = null.rows();
-  BlockView<Scalar> z = scratch.leftCols(count);
-  random.fill_normal<Scalar>(z);
-  product.extend(q, z, certificate.seen, data);
+  const Index width = std::min({count + completion_oversampling, z.cols(), z.rows()});
+  const BlockView<Scalar> drawn = z.leftCols(width);
+  random.fill_normal<Scalar>(drawn);
+  product.extend(q, drawn, certificate.seen, data);
 
   SmallVector energies;
   Small vectors;
-  if (!symmetric_eigen(data.theta.bottomRightCorner(count, count), energies, vectors)) return 0;
+  if (!symmetric_eigen(data.theta.bottomRightCorner(width, width), energies, vectors)) return 0;
   // ||Sigma||_2 as seen so far, Z included: a Y in the null space of the target shows nothing of it.
-  const double target_norm = std::max(data.target_norm, energies(count - 1));
-  const double cut = product.null_energy() * target_norm;
-  SmallVector inverse_roots = SmallVector::Zero(count), filled = SmallVector::Zero(count);
-  for (Index i = 0; i < count; ++i) {
-    if (energies(i) <= cut) continue;
-    inverse_roots(i) = 1 / std::sqrt(energies(i));
-    filled(i) = 1;
-  }
-  const Index found = static_cast<Index>(filled.sum());
+  const double cut = product.null_energy() * std::max(data.target_norm, energies(width - 1));
+  const Index found = std::min<Index>(count, (energies.array() > cut).count());
   if (found == 0) return 0;
 
-  Small m(basis_cols + count, r);
+  // The leading directions of the draw serve as many null directions, in any order: both are arbitrary up to rotation.
+  const Small served = null.leftCols(found);
+  const SmallVector inverse_roots = energies.tail(found).cwiseSqrt().cwiseInverse();
+  Small m(basis_cols + width, r);
   m.topRows(basis_cols) = certificate.m;
-  m.bottomRows(count) = vectors * inverse_roots.asDiagonal() * vectors.transpose() * null.transpose();
-  const Small filled_null = null * vectors * filled.asDiagonal();
-  const Small projector = Small::Identity(r, r) - null * null.transpose() + filled_null * filled_null.transpose();
+  m.bottomRows(width) = vectors.rightCols(found) * inverse_roots.asDiagonal() * served.transpose();
+  const Small projector = Small::Identity(r, r) - null * null.transpose() + served * served.transpose();
   certificate.m = std::move(m);
   measure_certificate(data.theta, data.coordinates, projector, certificate);
   return found;

@@ -15,9 +15,9 @@
 namespace itspace {
 
 // Extends certificate.m (and data) by the rows of Z. Returns how many null directions were filled; 0 leaves the
-// certificate as it was. `scratch` (d x r) is overwritten.
+// certificate as it was. `z` (d x (r + completion_oversampling)) is overwritten.
 template <Storage Scalar>
-Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random,
-               BlockView<Scalar> scratch, ProductData& data, Certificate& certificate);
+Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random, BlockView<Scalar> z,
+               ProductData& data, Certificate& certificate);
 
 }  // namespace itspace

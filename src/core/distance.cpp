@@ -45,7 +45,13 @@ template <Storage Scalar>
 Small dense_factor(const ConstBlockView<Scalar>& sigma) {
   require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
   Small wide = sigma.template cast<double>();
-  return leading_root(wide, wide.rows());
+  const double cut =
+      std::sqrt(static_cast<double>(sigma.rows()) * static_cast<double>(Eigen::NumTraits<Scalar>::epsilon()));
+  Small root = leading_root(wide, wide.rows());
+  // Eigenvalues at rounding of the largest are rounding: their roots would not be.
+  for (Index j = 0; j < root.cols(); ++j)
+    if (root.col(j).norm() <= cut * root.col(0).norm()) root.col(j).setZero();
+  return root;
 }
 
 Small symmetric_root(const Small& a) {
@@ -126,7 +132,10 @@ Block<double> geodesic_factor(const ConstBlockView<double>& a, const ConstBlockV
 template <Storage Scalar>
 Block<Scalar> geodesic(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, double t) {
   const Block<double> factor = geodesic_factor(dense_factor<Scalar>(a), dense_factor<Scalar>(b), t);
-  return Small(factor * factor.transpose()).cast<Scalar>();
+  Small point = Small::Zero(factor.rows(), factor.rows());
+  point.selfadjointView<Eigen::Lower>().rankUpdate(factor);
+  point.triangularView<Eigen::StrictlyUpper>() = point.transpose();
+  return point.cast<Scalar>();
 }
 
 template <Storage Scalar>

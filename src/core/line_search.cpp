@@ -21,22 +21,28 @@ double value_at(const Segment& s, double t) {
   return squared - 2 * s.unit * values.cwiseMax(0.0).cwiseSqrt().sum();
 }
 
-constexpr std::array grid{0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0};
-constexpr int golden_steps = 20;
+// Steps in (0, 2) descend by the majorizer whatever the data; beyond, only what the data show is known.
+constexpr std::array certified_grid{0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 1.95};
+constexpr std::array wide_grid{1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0};
+constexpr int golden_steps = 18;
 
-}  // namespace
+struct Found {
+  double t, value;
+};
 
-double best_step(const Segment& segment) {
+// The best inner point of the grid, refined by golden section between its neighbours.
+template <std::size_t Count>
+Found search(const Segment& segment, const std::array<double, Count>& grid) {
   std::size_t best = 1;
-  double best_value = std::numeric_limits<double>::infinity();
-  for (std::size_t i = 1; i < grid.size(); ++i) {
+  Found found{grid[1], std::numeric_limits<double>::infinity()};
+  for (std::size_t i = 1; i < Count; ++i) {
     const double value = value_at(segment, grid[i]);
-    if (value < best_value) {
-      best_value = value;
+    if (value < found.value) {
+      found = {grid[i], value};
       best = i;
     }
   }
-  double low = grid[best - 1], high = grid[std::min(best + 1, grid.size() - 1)];
+  double low = grid[best - 1], high = grid[std::min(best + 1, Count - 1)];
   constexpr double shrink = std::numbers::phi - 1;
   double left = high - shrink * (high - low), right = low + shrink * (high - low);
   double left_value = value_at(segment, left), right_value = value_at(segment, right);
@@ -55,12 +61,19 @@ double best_step(const Segment& segment) {
       right_value = value_at(segment, right);
     }
   }
-  double t = grid[best];
-  if (std::min(left_value, right_value) < best_value) {
-    t = left_value < right_value ? left : right;
-    best_value = std::min(left_value, right_value);
-  }
-  return best_value < value_at(segment, 1) - segment.noise ? t : 1;
+  if (left_value < found.value) found = {left, left_value};
+  if (right_value < found.value) found = {right, right_value};
+  return found;
+}
+
+}  // namespace
+
+double best_step(const Segment& segment) {
+  const Found certified = search(segment, certified_grid);
+  if (!(certified.value < value_at(segment, 1) - segment.noise)) return 1;
+  if (certified.t < 1.7) return certified.t;
+  const Found wide = search(segment, wide_grid);
+  return wide.value < certified.value - segment.noise ? wide.t : certified.t;
 }
 
 }  // namespace itspace

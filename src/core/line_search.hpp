@@ -19,8 +19,8 @@ struct Segment {
   double noise = 0;  // differences of F up to this are rounding
 };
 
-// The minimiser of F over t in (0, 8]: a coarse grid, then golden section around its best point. Where it is not better
-// than t = 1 by more than rounding, it is 1, the step that is certified to descend.
+// The minimiser of F over t in (0, 2), where every step descends by the majorizer; up to 8 where the data show more
+// than rounding beyond. Where t = 1 is as good up to rounding, it is 1.
 double best_step(const Segment& segment);
 
 }  // namespace itspace

@@ -24,6 +24,12 @@ struct Look {
   // The rounding granted to a promise.
   double allowance(double eps, double target_trace) const { return 10 * eps * (target_trace + basis.y_squared); }
 
+  // Where Y sees nothing of the target, neither does the estimate of ||Sigma||_2 from products with it, and rounding
+  // would pass for signal. tr Sigma/sqrt(d) is about the size of that rounding in units of eps.
+  void note_trace(double target_trace, Index dim) {
+    data.target_norm = std::max(data.target_norm, target_trace / std::sqrt(static_cast<double>(dim)));
+  }
+
   // B into `b` by the certificate's coefficients, and the norms. False where B is not finite.
   template <Storage Scalar>
   bool lift(Product<Scalar>& product, const ConstBlockView<Scalar>& y, double target_trace, BlockView<Scalar> b) {

@@ -45,7 +45,11 @@ PaperSolver<Scalar>::PaperSolver(TargetRef<Scalar> target, const ConstBlockView<
   iterates_[0] = start;
   iterates_[1].resize(target.dim(), r);
   iterates_[2].resize(target.dim(), r);
-  if (searches_line()) sigma_b_.resize(target.dim(), r);
+  if (searches_line()) {
+    q_b_.resize(target.dim(), r);
+    sigma_q_b_.resize(target.dim(), r);
+  }
+  if (options.completion) z_.resize(target.dim(), r + completion_oversampling);
   recorder_.add_passes(passes_before);
   if (options.route == Route::root) {
     root_ = std::make_unique<RootTarget<Scalar>>(target);
@@ -97,14 +101,14 @@ void PaperSolver<Scalar>::advance() {
 }
 
 template <Storage Scalar>
-Route PaperSolver<Scalar>::choose_route() const {
+Route PaperSolver<Scalar>::choose_route(bool first) const {
   if (options_.route != Route::automatic) return options_.route;
-  const bool first = recorder_.row().index == 0;
-  if (first || searches_line()) return Route::qr;
-  if (route_ == Route::factor) return Route::factor;
-  if (look_.certificate.rank < look_.basis.r.cols()) return by_factor_ && !probe_ ? Route::factor : Route::qr;
-  const double limit = gram_condition_limit * static_cast<double>(look_.basis.r.cols());
-  return look_.certificate.condition <= limit ? Route::gram : Route::qr;
+  if (first) return Route::qr;
+  const Index r = look_.basis.r.cols();
+  const bool may_use_factor = by_factor_ && !probe_ && !searches_line();
+  if (may_use_factor && (route_ == Route::factor || look_.certificate.rank < r)) return Route::factor;
+  if (searches_line()) return Route::qr;
+  return look_.certificate.condition <= gram_condition_limit * static_cast<double>(r) ? Route::gram : Route::qr;
 }
 
 template <Storage Scalar>
@@ -112,6 +116,7 @@ NullRule PaperSolver<Scalar>::null_rule(Route route) const {
   NullRule rule;
   rule.target_norm = look_.data.target_norm;
   rule.energy = route == Route::factor || route == Route::root ? by_factor_->null_energy() : by_operator_.null_energy();
+  rule.energy *= kept_error_;
   rule.length = 4 * eps();
   // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
   rule.relative = route == Route::gram ? std::sqrt(30 * eps64) : 30 * eps64;
@@ -120,17 +125,23 @@ NullRule PaperSolver<Scalar>::null_rule(Route route) const {
 
 template <Storage Scalar>
 bool PaperSolver<Scalar>::look(Index k, bool step_follows) {
-  const Route route = choose_route();
-  if (!certify_by(route, step_follows)) return false;
-  const double limit = 10 * gram_condition_limit * static_cast<double>(look_.basis.r.cols());
-  if (options_.route == Route::automatic && route == Route::gram && !(look_.certificate.condition <= limit) &&
-      !certify_by(Route::qr, step_follows))
-    return false;
+  const bool first = recorder_.row().index == 0;
+  if (!certify_by(choose_route(first), step_follows)) return false;
+  if (options_.route == Route::automatic) {
+    // Better routes for what this one could not resolve: qr where G was too ill-conditioned for gram, factor where
+    // products with Sigma lost directions that products with T may still see. One more pass each.
+    const double limit = 10 * gram_condition_limit * static_cast<double>(look_.basis.r.cols());
+    if (route_ == Route::gram && !(look_.certificate.condition <= limit) && !certify_by(Route::qr, step_follows))
+      return false;
+    if (route_ == Route::qr && choose_route(false) == Route::factor && !certify_by(Route::factor, step_follows))
+      return false;
+  }
   // A completed certificate serves the step; the objective does not need it.
   if (look_.certificate.rank < look_.basis.r.cols() && step_follows && options_.completion && !range_exhausted_)
     complete_certificate(k);
   const bool finite = look_.lift<Scalar>(product(), current(), recorder_.target_trace(), b_);
-  if (probe_ && step_follows) probe_gain_ = probe_->look(q_, by_operator_, look_.certificate, b_);
+  if (probe_ && step_follows)
+    probe_gain_ = probe_->look(q_, by_operator_, look_.certificate, look_.data.target_norm, b_);
   return finite;
 }
 
@@ -145,10 +156,11 @@ bool PaperSolver<Scalar>::certify_by(Route route, bool step_follows) {
   }
   if (!look_.basis.finite) return false;
 
-  const double error = std::abs(1 - step_alpha_) * kept_error_ + std::abs(step_alpha_);
-  if (may_keep_product_ && look_.basis.direct && error <= most_kept_error) {
-    kept_error_ = error;
-    by_operator_.advance(step_alpha_, previous_basis_, sigma_b_, sigma_b_scale_, look_.basis);
+  const double error = may_keep_product_ && look_.basis.direct ? kept_product_error(look_.basis) : most_kept_error + 1;
+  if (error <= most_kept_error) {
+    kept_error_ = std::max(1.0, error);
+    by_operator_.advance((1 - step_alpha_) * previous_basis_.r * look_.basis.inverse,
+                         sigma_q_b_.leftCols(basis_b_.cols), step_alpha_ * basis_b_.r * look_.basis.inverse);
     by_operator_.form_again(q_.leftCols(look_.basis.cols), look_.basis, look_.data);
   } else {
     const bool carries_probe = probe_ && step_follows;
@@ -159,6 +171,7 @@ bool PaperSolver<Scalar>::certify_by(Route route, bool step_follows) {
   }
   may_keep_product_ = false;
   recorder_.set_target_trace(target_.trace());
+  look_.note_trace(recorder_.target_trace(), target_.dim());
   make_certificate(look_.data.theta, look_.data.coordinates, look_.basis, null_rule(route),
                    options_.gram_regularization, look_.certificate);
   return look_.certificate.finite;
@@ -168,7 +181,7 @@ template <Storage Scalar>
 void PaperSolver<Scalar>::complete_certificate(Index k) {
   const Random random(options_.seed, completion_stream + static_cast<std::uint64_t>(k));
   const Index found =
-      complete<Scalar>(product(), q_.leftCols(look_.basis.cols), random, next(), look_.data, look_.certificate);
+      complete<Scalar>(product(), q_.leftCols(look_.basis.cols), random, z_, look_.data, look_.certificate);
   recorder_.add_passes(1);
   range_exhausted_ = found == 0;
 }
@@ -198,40 +211,49 @@ StepMade PaperSolver<Scalar>::plain_step(double alpha) {
 
 template <Storage Scalar>
 double PaperSolver<Scalar>::search_line() {
-  // Sigma B, with B brought to order one for the product: Sigma B itself may overflow float32.
-  int exponent = 0;
-  std::frexp(std::sqrt(look_.norms.b_squared), &exponent);
-  sigma_b_scale_ = std::ldexp(1.0, -exponent);
-  b_ *= static_cast<Scalar>(sigma_b_scale_);
-  target_.apply(b_, sigma_b_);
+  // The pass is made on a basis of B, not on B: unit columns stay in range, and the product of the next basis, which is
+  // nearly a combination of both bases with coefficients of order one, keeps the accuracy of a fresh one.
+  make_basis<Scalar>(b_, q_b_, basis_b_, panels_);
+  const Index q = look_.basis.cols, q_b = basis_b_.cols;
+  if (!basis_b_.finite || q_b == 0) return 1;
+  target_.apply(q_b_.leftCols(q_b), sigma_q_b_.leftCols(q_b));
   recorder_.add_passes(1);
 
   Segment s;
   const double target_unit = look_.data.target_norm > 0 ? look_.data.target_norm : 1;
-  const double y_unit = std::ldexp(1.0, exponent);
+  const double y_unit = std::sqrt(basis_b_.y_squared);
   s.unit = std::sqrt(target_unit) / y_unit;
-  const Index q = look_.basis.cols;
-  const Small r = look_.basis.r / y_unit;
-  Small q_sigma_b, bb, y_dot_b;
-  kernels::gram<Scalar>(q_.leftCols(q), sigma_b_, q_sigma_b, panels_);
-  kernels::gram<Scalar>(b_, sigma_b_, bb, panels_);
+  const Small r = look_.basis.r / y_unit, r_b = basis_b_.r / y_unit, c = look_.data.coordinates / y_unit;
+  Small q_sigma_b, b_sigma_b, y_dot_b;
+  kernels::gram<Scalar>(q_.leftCols(q), sigma_q_b_.leftCols(q_b), q_sigma_b, panels_);
+  kernels::gram<Scalar>(q_b_.leftCols(q_b), sigma_q_b_.leftCols(q_b), b_sigma_b, panels_);
   kernels::gram<Scalar>(current(), b_, y_dot_b, panels_);
-  const Small coordinates = look_.data.coordinates / y_unit;
-  const Small yb = r.transpose() * q_sigma_b;
-  s.yy = coordinates.transpose() * look_.data.theta * coordinates / target_unit;
+  const Small yb = r.transpose() * q_sigma_b * r_b, bb = r_b.transpose() * b_sigma_b * r_b;
+  s.yy = c.transpose() * look_.data.theta * c / target_unit;
   s.yb = (yb + yb.transpose()) / target_unit;
   s.bb = 0.5 * (bb + bb.transpose()) / target_unit;
   s.y_squared = look_.basis.y_squared / y_unit / y_unit;
-  s.b_squared = look_.norms.b_squared / y_unit / y_unit;
-  s.y_dot_b = y_dot_b.trace() / y_unit;
-  s.noise = look_.allowance(eps(), recorder_.target_trace()) / y_unit / y_unit;
-  const double alpha = best_step(s);
-
-  b_ *= static_cast<Scalar>(y_unit);
-  // W+ = (1 - alpha) W + alpha Sigma B needs a W = Sigma Q, that is, an operator route.
+  s.b_squared = 1;
+  s.y_dot_b = y_dot_b.trace() / y_unit / y_unit;
+  // Rounding of F from G: eps ||G|| under a square root, whose slope is that of the smallest eigenvalue.
+  const double roots = eps() * look_.certificate.nuclear_norm * std::sqrt(look_.certificate.condition);
+  s.noise =
+      (look_.allowance(eps(), recorder_.target_trace()) + 2 * static_cast<double>(r.cols()) * roots) / y_unit / y_unit;
+  step_alpha_ = best_step(s);
+  // W+ is a combination of W and Sigma Q_B: an operator route is needed.
   may_keep_product_ = route_ == Route::qr || route_ == Route::gram;
-  step_alpha_ = alpha;
-  return alpha;
+  return step_alpha_;
+}
+
+// The rounding of W+ = W x + Sigma Q_B x_b, in units of that of a fresh product with unit columns, x and x_b being the
+// coordinates of the next basis in the two. The second term is the rounding of the coordinates themselves.
+template <Storage Scalar>
+double PaperSolver<Scalar>::kept_product_error(const Basis& to) const {
+  const auto longest = [](const Small& x) { return x.cols() > 0 ? x.colwise().norm().maxCoeff() : 0.0; };
+  const Small x = previous_basis_.r * to.inverse, x_b = basis_b_.r * to.inverse;
+  const Small steep = previous_basis_.r.cwiseAbs() * to.inverse.cwiseAbs();
+  return std::abs(1 - step_alpha_) * kept_error_ * longest(x) + std::abs(step_alpha_) * longest(x_b) +
+         longest(steep) * eps64 / eps() / 4;
 }
 
 template class PaperSolver<float>;

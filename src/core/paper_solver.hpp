@@ -29,13 +29,14 @@ class PaperSolver {
   // The pass at Y_k and everything it shows, up to B; false where a product was not finite.
   bool look(Index k, bool step_follows);
   bool certify_by(Route route, bool step_follows);
-  Route choose_route() const;
+  Route choose_route(bool first) const;
   NullRule null_rule(Route route) const;
   void complete_certificate(Index k);
 
   // Y_{k+1} into next().
   StepMade make_step();
   double search_line();
+  double kept_product_error(const Basis& to) const;
   StepMade plain_step(double alpha);
 
   Block<Scalar>& current() { return iterates_[current_]; }
@@ -57,7 +58,9 @@ class PaperSolver {
   // Three blocks take turns: Y_k, Y_{k+1}, and the best so far where that is neither.
   std::array<Block<Scalar>, 3> iterates_;
   std::size_t current_ = 0, next_ = 1, best_ = 0;
-  Block<Scalar> q_, b_, sigma_b_;
+  Block<Scalar> q_, b_;
+  Block<Scalar> q_b_, sigma_q_b_;  // line search: a basis of B and its product
+  Block<Scalar> z_;                // completion: what it draws
 
   std::unique_ptr<RootTarget<Scalar>> root_;
   OperatorProduct<Scalar> by_operator_;
@@ -67,12 +70,11 @@ class PaperSolver {
   // The state at Y_k.
   Route route_ = Route::qr;
   Look look_;
-  Basis previous_basis_;
+  Basis previous_basis_, basis_b_;
   double probe_gain_ = 0;
 
   bool range_exhausted_ = false;  // completion found nothing more in the target's range
-  double sigma_b_scale_ = 1;      // sigma_b_ is Sigma B times this
-  double kept_error_ = 0;         // rounding of a W that was combined instead of computed, in units of a fresh one
+  double kept_error_ = 1;         // rounding of a W that was combined instead of computed, in units of a fresh one
   bool may_keep_product_ = false;
   double step_alpha_ = 1;
 };

@@ -18,7 +18,7 @@ Probe<Scalar>::Probe(Index dim, Index rank, const Random& random)
 
 template <Storage Scalar>
 double Probe<Scalar>::look(const ConstBlockView<Scalar>& q, OperatorProduct<Scalar>& product,
-                           const Certificate& certificate, const ConstBlockView<Scalar>& b) {
+                           const Certificate& certificate, double target_norm, const ConstBlockView<Scalar>& b) {
   const Index cols = certificate.seen.rows(), r = b.cols();
   const BlockView<Scalar> image = product.image();
   const auto w = image.leftCols(cols);
@@ -30,7 +30,9 @@ double Probe<Scalar>::look(const ConstBlockView<Scalar>& q, OperatorProduct<Scal
   candidate_ = image.rightCols(1);
   kernels::multiply<Scalar>(w, -k, candidate_, panels_, Write::add);
   kernels::gram<Scalar>(column_, candidate_, energy, panels_);
-  if (!(energy(0, 0) > 0)) {
+  // Energy at the rounding of Sigma z shows nothing: Y spans all that z had.
+  const double rounding = 4 * product.null_energy() * target_norm;
+  if (!(energy(0, 0) > rounding)) {
     candidate_.setZero();
     return 0;
   }

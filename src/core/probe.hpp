@@ -29,7 +29,7 @@ class Probe {
 
   // Looks at Sigma z (the last column of product.image()) and B. Returns by how much ||[B, b] V||^2 exceeds ||B||^2.
   double look(const ConstBlockView<Scalar>& q, OperatorProduct<Scalar>& product, const Certificate& certificate,
-              const ConstBlockView<Scalar>& b);
+              double target_norm, const ConstBlockView<Scalar>& b);
 
   // out = [B, b] V, turned to be as close to y as the gauge allows. Call after look(); changes the column carried.
   void swap(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, BlockView<Scalar> out);

@@ -46,7 +46,9 @@ void normalise_columns(BlockView<Scalar> z) {
 
 template <Storage Scalar>
 OperatorProduct<Scalar>::OperatorProduct(TargetRef<Scalar> target, Index rank, Index riders, bool may_extend)
-    : target_(target), w_(target.dim(), rank + riders), extra_(may_extend ? target.dim() : 0, rank) {}
+    : target_(target),
+      w_(target.dim(), rank + riders),
+      extra_(may_extend ? target.dim() : 0, rank + completion_oversampling) {}
 
 template <Storage Scalar>
 void OperatorProduct<Scalar>::form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) {
@@ -115,12 +117,11 @@ void OperatorProduct<Scalar>::set_image(const ConstBlockView<Scalar>& sigma_s, c
 }
 
 template <Storage Scalar>
-void OperatorProduct<Scalar>::advance(double alpha, const Basis& from, const ConstBlockView<Scalar>& sigma_b,
-                                      double scale, const Basis& to) {
-  const auto next = w_.leftCols(to.cols);
-  kernels::multiply<Scalar>(w_.leftCols(from.cols), (1 - alpha) * from.r * to.inverse, next, panels_);
-  kernels::multiply<Scalar>(sigma_b, (alpha / scale) * to.inverse, next, panels_, Write::add);
-  image_cols_ = to.cols;
+void OperatorProduct<Scalar>::advance(const Small& x, const ConstBlockView<Scalar>& sigma_b, const Small& x_b) {
+  image_cols_ = x.cols();
+  const auto next = w_.leftCols(image_cols_);
+  kernels::multiply<Scalar>(w_.leftCols(x.rows()), x, next, panels_);
+  kernels::multiply<Scalar>(sigma_b, x_b, next, panels_, Write::add);
 }
 
 template <Storage Scalar>
@@ -128,7 +129,7 @@ FactorProduct<Scalar>::FactorProduct(TargetRef<Scalar> target, Index rank, bool 
     : target_(target),
       a_(target.factor_cols(), rank),
       q_a_(target.factor_cols(), rank),
-      extra_(may_extend ? target.factor_cols() : 0, rank) {}
+      extra_(may_extend ? target.factor_cols() : 0, rank + completion_oversampling) {}
 
 template <Storage Scalar>
 void FactorProduct<Scalar>::form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) {

@@ -15,6 +15,9 @@
 
 namespace itspace {
 
+// Columns that completion draws beyond those it needs.
+inline constexpr Index completion_oversampling = 8;
+
 struct ProductData {
   Small theta;             // q x q
   Small coordinates;       // q x r
@@ -59,9 +62,8 @@ class OperatorProduct final : public Product<Scalar> {
   // W = sigma_s * coefficients, for a Q that is a combination of columns whose products are kept. form_again() follows.
   void set_image(const ConstBlockView<Scalar>& sigma_s, const Small& coefficients);
 
-  // Line search. W of the next basis without a pass: Sigma Y+ = (1 - alpha) W R + alpha Sigma B, where sigma_b is
-  // Sigma B times `scale`.
-  void advance(double alpha, const Basis& from, const ConstBlockView<Scalar>& sigma_b, double scale, const Basis& to);
+  // Line search: W of the next basis without a pass, W <- W x + sigma_b x_b.
+  void advance(const Small& x, const ConstBlockView<Scalar>& sigma_b, const Small& x_b);
   // form() without the pass: the r x r data of the W at hand.
   void form_again(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data);
 

@@ -181,6 +181,7 @@ bool RitzSolver<Scalar>::pass(Index k, bool own) {
 template <Storage Scalar>
 bool RitzSolver<Scalar>::look() {
   product_.form_again(q_.leftCols(look_.basis.cols), look_.basis, look_.data);
+  look_.note_trace(recorder_.target_trace(), target_.dim());
   const NullRule rule{look_.data.target_norm, product_.null_energy(), 4 * eps(), 30 * eps64};
   make_certificate(look_.data.theta, look_.data.coordinates, look_.basis, rule, 0, look_.certificate);
   if (!look_.certificate.finite) return false;

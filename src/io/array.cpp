@@ -158,11 +158,7 @@ const ZipMember& choose(std::span<const ZipMember> members, std::string_view key
 
 Layout layout_of(const Array& array) {
   const ArrayInfo& info = array.info();
-  Layout layout;
-  layout.type = *element_type_named(info.type);
-  layout.swap_bytes = size_in_bytes(layout.type) > 1 && info.big_endian != (std::endian::native == std::endian::big);
-  layout.rows = array.rows();
-  layout.cols = array.cols();
+  Layout layout = layout_of(*element_type_named(info.type), info.big_endian, array.rows(), array.cols());
   // A single row or column is the same in both orders.
   layout.column_major = info.fortran_order && layout.rows > 1 && layout.cols > 1;
   return layout;
@@ -216,8 +212,29 @@ HeldBlock<Scalar> Array::as() const {
   }
 }
 
+template <Storage Scalar>
+void Array::read_rows(Index first, BlockView<Scalar> out) const {
+  if (first < 0 || out.rows() > rows() - first || out.cols() != cols()) {
+    throw std::invalid_argument(fmt::format("{} rows of {} values from row {} are not part of an array of {} x {}",
+                                            out.rows(), out.cols(), first, rows(), cols()));
+  }
+  if (is_borrowed<Scalar>()) {
+    out = as<Scalar>().view().middleRows(first, out.rows());
+    return;
+  }
+  Layout layout = layout_of(*this);
+  const Index step = layout.column_major ? 1 : layout.cols;
+  layout.column_step = layout.rows;
+  layout.first_row = first;
+  layout.rows = out.rows();
+  out = convert<Scalar>(values_ + static_cast<std::size_t>(first * step) * size_in_bytes(layout.type), layout,
+                        describe(info_.path, info_.key));
+}
+
 template ITSPACE_API HeldBlock<float> Array::as<float>() const;
 template ITSPACE_API HeldBlock<double> Array::as<double>() const;
+template ITSPACE_API void Array::read_rows<float>(Index, BlockView<float>) const;
+template ITSPACE_API void Array::read_rows<double>(Index, BlockView<double>) const;
 template ITSPACE_API bool Array::is_borrowed<float>() const;
 template ITSPACE_API bool Array::is_borrowed<double>() const;
 

@@ -76,7 +76,8 @@ void fill(Block<Scalar>& out, const std::byte* values, const Layout& layout, std
   const Index tile_rows = 64;
   const Index tile_cols = layout.column_major ? 64 : layout.cols;
   const Index row_step = layout.column_major ? 1 : layout.cols;
-  const Index col_step = layout.column_major ? layout.rows : 1;
+  const Index column_step = layout.column_step > 0 ? layout.column_step : layout.rows;
+  const Index col_step = layout.column_major ? column_step : 1;
   for (Index i0 = 0; i0 < layout.rows; i0 += tile_rows) {
     const Index i1 = std::min(i0 + tile_rows, layout.rows);
     for (Index j0 = 0; j0 < layout.cols; j0 += tile_cols) {
@@ -90,7 +91,7 @@ void fill(Block<Scalar>& out, const std::byte* values, const Layout& layout, std
             // first value that rounds up to infinity: halfway between the largest float and 2^128.
             constexpr double first_infinite = 0x1.ffffffp127;
             if (std::isfinite(value) && std::abs(value) >= first_infinite) {
-              refuse_overflow(value, i, j, layout, where);
+              refuse_overflow(value, layout.first_row + i, j, layout, where);
             }
           }
           out(i, j) = static_cast<Scalar>(value);
@@ -123,6 +124,15 @@ float half_to_float(std::uint16_t bits) {
     return std::bit_cast<float>(sign | 0x7f800000U | (fraction << 13U));
   }
   return std::bit_cast<float>(sign | ((exponent + 127 - 15) << 23U) | (fraction << 13U));
+}
+
+Layout layout_of(ElementType type, bool big_endian, Index rows, Index cols) {
+  Layout layout;
+  layout.type = type;
+  layout.swap_bytes = size_in_bytes(type) > 1 && big_endian != (std::endian::native == std::endian::big);
+  layout.rows = rows;
+  layout.cols = cols;
+  return layout;
 }
 
 template <Storage Scalar>

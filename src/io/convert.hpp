@@ -22,7 +22,13 @@ struct Layout {
   bool column_major = false;
   Index rows = 0;
   Index cols = 0;
+  // Of a part of an array: the rows between two columns in memory (column_major; 0: `rows`), and the part's place.
+  Index column_step = 0;
+  Index first_row = 0;
 };
+
+// C order, bytes swapped where the machine's order differs.
+Layout layout_of(ElementType type, bool big_endian, Index rows, Index cols);
 
 // `values` may have any alignment. Integers are rounded to the nearest Scalar (exact up to 2^24 or 2^53); a finite
 // float64 beyond float32 is refused, with its place, under the name `where`.

@@ -1,42 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Arrays and text out.
-#include <bit>
 #include <itspace/io.hpp>
 
 #include "atomic_file.hpp"
 #include "error.hpp"
-#include "npy_header.hpp"
+#include "npy_writer.hpp"
 #include "zip_writer.hpp"
 
 namespace itspace::io {
 namespace {
 
-template <class Scalar>
-std::string_view bytes_of(const Scalar* data, Index count) {
-  return {reinterpret_cast<const char*>(data), static_cast<std::size_t>(count) * sizeof(Scalar)};
-}
-
-// Version 1.0, padded with spaces so that the values begin at a multiple of 64 bytes, as NumPy writes it.
-template <Storage Scalar>
-std::string npy_header(std::span<const Index> shape) {
-  constexpr std::size_t alignment = 64;
-  constexpr std::size_t before_text = 10;
-  const char order = std::endian::native == std::endian::big ? '>' : '<';
-  std::string text = fmt::format("{{'descr': '{}f{}', 'fortran_order': False, 'shape': {}, }}", order, sizeof(Scalar),
-                                 shape_text(shape));
-  const std::size_t unpadded = before_text + text.size() + 1;
-  text.append((alignment - unpadded % alignment) % alignment, ' ');
-  text += '\n';
-  std::string header = "\x93NUMPY";
-  header += '\x01';
-  header += '\x00';
-  header += static_cast<char>(text.size() & 0xff);
-  header += static_cast<char>(text.size() >> 8);
-  return header + text;
-}
-
-std::string npy_header(const NamedBlock& array) {
+std::string header_of(const NamedBlock& array) {
   if (!array.vector) {
     return npy_header<double>(std::vector<Index>{array.values.rows(), array.values.cols()});
   }
@@ -75,7 +50,7 @@ void save_npz(const std::filesystem::path& path, std::span<const NamedBlock> arr
             fmt::format("two arrays to be saved have the key {}; rename one", in_quotes(arrays[i].key)));
       }
     }
-    headers.push_back(npy_header(arrays[i]));
+    headers.push_back(header_of(arrays[i]));
   }
   AtomicFile file(path);
   ZipWriter zip(file, in_quotes(path));

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The parts of a map, each under its own key.
+#include <algorithm>
+#include <itspace/io.hpp>
+#include <itspace/map_file.hpp>
+
+#include "atomic_file.hpp"
+#include "error.hpp"
+#include "npy_writer.hpp"
+#include "text_member.hpp"
+#include "zip_writer.hpp"
+
+namespace itspace::io {
+namespace {
+
+constexpr std::string_view family = "itspace.map/";
+
+void require_format(const std::filesystem::path& path) {
+  const auto keys = array_keys(path);
+  if (keys.empty()) {
+    fail("{}: is no transport map but a plain array; expected an .npz with format {}, as `itspace map` writes it",
+         in_quotes(path), in_quotes(map_format));
+  }
+  if (std::ranges::find(keys, "format") == keys.end()) {
+    fail(
+        "{}: is no transport map: it has no key 'format' (its first key is {}); expected format {}, as `itspace map` "
+        "writes it",
+        in_quotes(path), in_quotes(keys.front()), in_quotes(map_format));
+  }
+  const std::string found = read_text(path, "format");
+  if (found == map_format) {
+    return;
+  }
+  if (std::string_view(found).starts_with(family)) {
+    fail(
+        "{}: is a transport map of format {}, this version reads {}; use an itspace that knows it, or make the map "
+        "again with `itspace map`",
+        in_quotes(path), in_quotes(found), in_quotes(map_format));
+  }
+  fail("{}: is no transport map, its format is {}; expected {}, as `itspace map` writes it", in_quotes(path),
+       in_quotes(found), in_quotes(map_format));
+}
+
+Block<double> read(const std::filesystem::path& path, std::string_view key, std::size_t dimensions) {
+  const Array array = open_array(path, key);
+  if (array.info().shape.size() != dimensions) {
+    fail("array {} of {}: has {} dimensions, a map's has {}; the file is damaged: make it again with `itspace map`",
+         in_quotes(key), in_quotes(path), array.info().shape.size(), dimensions);
+  }
+  Block<double> values = array.as<double>().view();
+  if (!values.allFinite()) {
+    fail("array {} of {}: holds a value that is not finite; the file is damaged: make it again with `itspace map`",
+         in_quotes(key), in_quotes(path));
+  }
+  return values;
+}
+
+}  // namespace
+
+void save_map(const std::filesystem::path& path, const TransportMap& map) {
+  const TransportMap::Parts& parts = map.parts();
+  AtomicFile file(path);
+  ZipWriter zip(file, in_quotes(path));
+  const auto add = [&zip](std::string_view key, const auto& values, const std::vector<Index>& shape) {
+    zip.add(std::string(key) + ".npy", npy_header<double>(shape), bytes_of(values.data(), values.size()));
+  };
+  const auto scalar = [&zip](std::string_view key, double value) {
+    zip.add(std::string(key) + ".npy", npy_header<double>({}), bytes_of(&value, 1));
+  };
+  const auto vector = [&](std::string_view key, const Eigen::VectorXd& values) { add(key, values, {values.size()}); };
+  const auto matrix = [&](std::string_view key, const Block<double>& values) {
+    add(key, values, {values.rows(), values.cols()});
+  };
+  zip.add("format.npy", npy_text(map_format), "");
+  zip.add("kind.npy", npy_text(name(parts.kind)), "");
+  scalar("scalar", parts.scalar);
+  matrix("basis", parts.basis);
+  matrix("core", parts.core);
+  vector("mean_from", parts.mean_from);
+  vector("mean_to", parts.mean_to);
+  matrix("from_core", parts.from_core);
+  matrix("to_core", parts.to_core);
+  scalar("from_remainder", parts.from_remainder);
+  scalar("to_remainder", parts.to_remainder);
+  zip.finish();
+  file.commit();
+}
+
+TransportMap load_map(const std::filesystem::path& path) {
+  require_format(path);
+  const std::string kind = read_text(path, "kind");
+  const auto scalar = [&](std::string_view key) { return read(path, key, 0)(0, 0); };
+  const auto vector = [&](std::string_view key) { return Eigen::VectorXd(read(path, key, 1).reshaped()); };
+  const auto matrix = [&](std::string_view key) { return read(path, key, 2); };
+  TransportMap::Parts parts;
+  const auto known = map_kind_named(kind);
+  if (!known) {
+    fail("{}: holds a map of kind {}; 'monge' and 'whiten' are understood: make it again with `itspace map`",
+         in_quotes(path), in_quotes(kind));
+  }
+  parts.kind = *known;
+  parts.scalar = scalar("scalar");
+  parts.basis = matrix("basis");
+  parts.core = matrix("core");
+  parts.mean_from = vector("mean_from");
+  parts.mean_to = vector("mean_to");
+  parts.from_core = matrix("from_core");
+  parts.to_core = matrix("to_core");
+  parts.from_remainder = scalar("from_remainder");
+  parts.to_remainder = scalar("to_remainder");
+  try {
+    return TransportMap(std::move(parts));
+  } catch (const std::invalid_argument& error) {
+    fail("{}: {}; the file is damaged: make it again with `itspace map`", in_quotes(path), error.what());
+  }
+}
+
+}  // namespace itspace::io
