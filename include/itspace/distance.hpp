@@ -42,7 +42,8 @@ template <Storage Scalar>
 ITSPACE_API double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                            TargetRef<Scalar> target);
 
-// The point at t in [0, 1] of the Bures-Wasserstein geodesic from A A' to B B', as a factor d x max(a, b).
+// The point at t in [0, 1] of the Bures-Wasserstein geodesic from A A' to B B', as a factor of max(a, b) columns, at
+// most d.
 ITSPACE_API Block<double> geodesic_factor(const ConstBlockView<double>& a, const ConstBlockView<double>& b, double t);
 // The same between dense covariances, as a covariance.
 template <Storage Scalar>

@@ -16,10 +16,12 @@ RealMatrix gram_of_rows(const Matrix& y) {
   return real(y) * real(y).transpose();
 }
 
-// The rounding of the transformed problem enters through the polar factor, whose condition is kappa(Sigma^(1/2) Y).
+// The rounding of the transformed problem, eps ||Sigma|| and eps ||Y||, enters through the polar factor of Sigma^(1/2)
+// Y, relative to its smallest singular value.
 Real condition(const Oracle& oracle, const Matrix& y) {
-  const RealVector s = singular_values(principal_root(oracle.covariance()) * real(y));
-  return s(0) / s(s.size() - 1);
+  const RealMatrix root = principal_root(oracle.covariance());
+  const RealVector s = singular_values(root * real(y));
+  return spectral_norm(root) * spectral_norm(real(y)) / s(s.size() - 1);
 }
 
 template <Storage Scalar>

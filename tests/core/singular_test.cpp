@@ -27,14 +27,14 @@ void check_contraction(Index dim, Index rank, Start kind, double alpha, std::uin
   const Block<Scalar> sigma = block<Scalar>(covariance_from(wide(factor)));
   const Oracle oracle = Oracle::of_factor(wide(factor));
 
-  // Half in the range of Sigma, half anywhere: seen by the target however large d is.
-  const RealMatrix u = polar(real(factor));
-  const RealMatrix inside = u * real(factor_with_condition(rank, rank, 10, lambda.sum(), draw));
-  const RealMatrix anywhere = real(factor_with_condition(dim, rank, 10, lambda.sum(), draw));
-  Block<Scalar> start = block<Scalar>(inside + anywhere);
+  Block<Scalar> start = block<Scalar>(factor_near_range(wide(factor), rank, 10, 2 * lambda.sum(), draw));
   if (kind == Start::one_column) start.rightCols(rank - 1).setZero();
   if (kind == Start::zero) start.setZero();
-  if (kind == Start::outside_the_range) start = block<Scalar>(anywhere - u * (u.transpose() * anywhere));
+  if (kind == Start::outside_the_range) {
+    const RealMatrix u = polar(real(factor));
+    const RealMatrix anywhere = real(factor_with_condition(dim, rank, 10, 2 * lambda.sum(), draw));
+    start = block<Scalar>(anywhere - u * (u.transpose() * anywhere));
+  }
 
   const DenseTarget<Scalar> target(sigma);
   const auto result = run<Scalar>(target, start, 3, StepSize::alpha(alpha));

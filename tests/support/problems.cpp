@@ -3,6 +3,7 @@
 
 #include <Eigen/QR>
 #include <Eigen/SVD>
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <ostream>
@@ -76,13 +77,33 @@ Matrix covariance_from(const Matrix& factor) {
   return (sigma + sigma.transpose()) / 2;
 }
 
-Matrix factor_with_condition(Index dim, Index rank, double kappa, double size_squared, Draw& draw) {
+namespace {
+
+// Singular values from 1 to 1/kappa, evenly in the logarithm, with the given sum of squares.
+Vector singular_values_with(Index rank, double kappa, double size_squared) {
   Vector s(rank);
   for (Index i = 0; i < rank; ++i) {
     s(i) = rank > 1 ? std::pow(kappa, -static_cast<double>(i) / static_cast<double>(rank - 1)) : 1;
   }
-  s *= std::sqrt(size_squared) / s.norm();
-  return draw.orthonormal(dim, rank) * s.asDiagonal() * draw.orthonormal(rank, rank).transpose();
+  return s * (std::sqrt(size_squared) / s.norm());
+}
+
+}  // namespace
+
+Matrix factor_with_condition(Index dim, Index rank, double kappa, double size_squared, Draw& draw) {
+  return draw.orthonormal(dim, rank) * singular_values_with(rank, kappa, size_squared).asDiagonal() *
+         draw.orthonormal(rank, rank).transpose();
+}
+
+Matrix factor_near_range(const Matrix& target_factor, Index rank, double kappa, double size_squared, Draw& draw) {
+  const Index dim = target_factor.rows(), common = std::min(rank, target_factor.cols());
+  const Matrix range =
+      Eigen::HouseholderQR<Matrix>(target_factor).householderQ() * Matrix::Identity(dim, target_factor.cols());
+  Matrix directions = 0.5 * draw.orthonormal(dim, rank);
+  directions.leftCols(common) += range * draw.orthonormal(target_factor.cols(), common);
+  directions = (directions * draw.orthonormal(rank, rank)).eval();
+  return directions * singular_values_with(rank, kappa, size_squared).asDiagonal() *
+         draw.orthonormal(rank, rank).transpose();
 }
 
 Matrix visible_factor(const Matrix& target_factor, Index rank, double kappa, double size_squared, Draw& draw) {

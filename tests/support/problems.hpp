@@ -52,6 +52,8 @@ Matrix factor_with_condition(Index dim, Index rank, double kappa, double size_sq
 // for want of rank) that Sigma has in the span of Y. Products with Sigma carry rounding of eps ||Sigma||, so the scaled
 // bounds are promises for such starts; a direction at the edge of what products show can lose digits on any route.
 Matrix visible_factor(const Matrix& target_factor, Index rank, double kappa, double size_squared, Draw& draw);
+// The same for a target of low rank: built half inside the range of Sigma, which a random start hardly meets.
+Matrix factor_near_range(const Matrix& target_factor, Index rank, double kappa, double size_squared, Draw& draw);
 // n samples with that covariance spectrum in a random basis, around a mean of that size in every coordinate.
 Matrix features_with(Index samples, const Vector& lambda, double mean_size, Draw& draw);
 
@@ -92,7 +94,8 @@ Problem<Scalar> make_problem(const ProblemShape& shape) {
   problem.sigma = block<Scalar>(covariance_from(wide(problem.factor)));
   // Not the target's size: a start that is too small or too large is the usual case.
   const double size = (0.25 + 2 * draw.uniform()) * lambda.sum();
-  problem.start = block<Scalar>(visible_factor(wide(problem.factor), shape.rank, shape.kappa, size, draw));
+  const auto make_start = shape.spectrum == Spectrum::rank_deficient ? factor_near_range : visible_factor;
+  problem.start = block<Scalar>(make_start(wide(problem.factor), shape.rank, shape.kappa, size, draw));
   problem.oracle = shape.spectrum == Spectrum::rank_deficient ? Oracle::of_factor(wide(problem.factor))
                                                               : Oracle::of_covariance(wide(problem.sigma));
   return problem;

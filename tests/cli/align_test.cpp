@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// itspace align: what it takes, writes and says.
+#include "program.hpp"
+
+#include <itspace/covariance.hpp>
+#include <itspace/distance.hpp>
+
+#include <cmath>
+
+namespace itspace::cli_test {
+namespace {
+
+class Align : public ProgramTest {
+ protected:
+  Align() {
+    write("target.npy", power_law(12, 1));
+    write("features.npy", gaussian(40, 12, 2));
+  }
+};
+
+TEST_F(Align, WritesAFactorAndItsTrace) {
+  const auto done = run({"align", "--target", "target.npy", "--start", "features.npy", "--rank", "3", "--steps", "4",
+                         "--out", "Y.npy", "--trace", "T.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Matrix y = array_of("Y.npy");
+  EXPECT_EQ(y.rows(), 12);
+  EXPECT_EQ(y.cols(), 3);
+
+  const Trace trace = io::load_trace(path("T.json"));
+  EXPECT_EQ(trace.dim, 12);
+  EXPECT_EQ(trace.rank, 3);
+  EXPECT_EQ(trace.steps.size(), 5u);
+  EXPECT_EQ(trace.precision, "float64");
+  EXPECT_EQ(Json::parse(io::to_json(trace)), json_of("T.json"));
+  EXPECT_EQ(json_of("T.json")["schema"], "itspace.trace/1");
+
+  const double again = factor_distance_squared(y, truncate<double>(power_law(12, 1), 12));
+  EXPECT_NEAR(again, trace.steps[static_cast<std::size_t>(trace.best)].objective, 1e-12);
+  EXPECT_LT(trace.steps.back().objective, trace.steps.front().objective);
+}
+
+TEST_F(Align, SaysWhatItTookOnStderrAndTellsTheStoryOnStdout) {
+  const auto done =
+      run({"align", "--target", "target.npy", "--start", "features.npy", "--rank", "3", "--floor", "--out", "Y.npy"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(mentions(done.err, {"target target.npy: covariance of dimension 12", "square and symmetric",
+                                  "start features.npy: features, 40 samples of dimension 12"}));
+  EXPECT_TRUE(mentions(done.out, {"objective", "gap", "certificate", "promised", "certified", "passes", "seconds",
+                                  "of the way", "Certified: all 2 steps", "Y.npy"}));
+  EXPECT_EQ(done.out.find(','), done.out.find(", "));  // no decimal commas, whatever the locale
+}
+
+TEST_F(Align, QuietSaysNothing) {
+  const auto done = run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy", "--quiet"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_EQ(done.out + done.err, "");
+}
+
+TEST_F(Align, JsonIsOneObjectWithTheTrace) {
+  const auto done = run({"align", "--target", "target.npy", "--rank", "3", "--steps", "3", "--floor", "--out", "Y.npy",
+                         "--trace", "T.json", "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Json json = done.json();
+  EXPECT_EQ(json["target"]["taken_for"], "covariance");
+  EXPECT_EQ(json["start"]["taken_for"], "random");
+  EXPECT_EQ(json["status"], "step_limit");
+  EXPECT_EQ(json["certified"], true);
+  EXPECT_EQ(json["gaps"].size(), 4u);
+  EXPECT_EQ(json["trace"], json_of("T.json"));
+  EXPECT_LE(json["objective"], json["start_objective"]);
+  double floor = 0;
+  for (int i = 4; i <= 12; ++i) floor += 1.0 / (i * i);
+  EXPECT_NEAR(json["floor"].get<double>(), floor, 1e-12);
+}
+
+TEST_F(Align, KeepsEveryIterate) {
+  const auto done =
+      run({"align", "--target", "target.npy", "--rank", "2", "--steps", "2", "--out", "Y.npy", "--iterates", "steps"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(array_of("steps/Y_000.npy").cols(), 2);
+  EXPECT_EQ(array_of("steps/Y_002.npy"), array_of("Y.npy"));
+  EXPECT_FALSE(exists("steps/Y_003.npy"));
+}
+
+TEST_F(Align, GoesOnFromAFactorAndCutsOneThatIsTooWide) {
+  write("wide.npy", gaussian(12, 5, 3));
+  auto done = run({"align", "--target", "target.npy", "--start", "wide.npy", "--rank", "5", "--out", "Y.npy"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(mentions(done.err, {"start wide.npy: factor, dimension 12 and 5 columns"}));
+
+  done = run({"align", "--target", "target.npy", "--start", "wide.npy", "--start-as", "factor", "--rank", "3",
+              "--steps", "0", "--out", "Y.npy"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(array_of("Y.npy").cols(), 3);
+  EXPECT_LT(
+      (array_of("Y.npy") * array_of("Y.npy").transpose() -
+       truncate_factor<double>(gaussian(12, 5, 3), 3) * truncate_factor<double>(gaussian(12, 5, 3), 3).transpose())
+          .norm(),
+      1e-12);
+
+  done = run({"align", "--target", "target.npy", "--start", "wide.npy", "--start-as", "factor", "--rank", "6", "--out",
+              "Z.npy"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_TRUE(mentions(done.err, {"wide.npy has 5 columns", "--rank 6", "use --rank 5"}));
+  EXPECT_FALSE(exists("Z.npy"));
+}
+
+TEST_F(Align, AutoTakesWhatItShould) {
+  const auto taken = [&](const std::vector<std::string>& target) {
+    std::vector<std::string> arguments{"align", "--rank", "2", "--out", "Y.npy", "--json"};
+    arguments.insert(arguments.end(), target.begin(), target.end());
+    const auto done = run(arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.exit_code == 0 ? done.json()["target"]["taken_for"].get<std::string>() : "";
+  };
+  EXPECT_EQ(taken({"--target", "target.npy"}), "covariance");
+  EXPECT_EQ(taken({"--target", "features.npy"}), "features");
+
+  write_statistics("stats.npz", gaussian(12, 1, 4), power_law(12, 1));
+  EXPECT_EQ(taken({"--target", "stats.npz"}), "covariance");
+
+  write("square.npy", gaussian(12, 12, 5));  // square, but not symmetric: samples
+  const auto done = run({"align", "--target", "square.npy", "--rank", "2", "--out", "Y.npy"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(mentions(done.err, {"features, 12 samples", "not symmetric", "--target-as covariance"}));
+
+  EXPECT_EQ(taken({"--target", "features.npy", "--target-as", "factor", "--no-completion"}), "factor");
+
+  const std::vector<io::NamedBlock> arrays{{"train", gaussian(30, 12, 6), false}, {"test", gaussian(9, 12, 7), false}};
+  io::save_npz(path("sets.npz"), arrays);
+  EXPECT_EQ(taken({"--target", "sets.npz", "--target-key", "train"}), "features");
+
+  write_float("rounded.npy", power_law(12, 1));  // symmetric up to float32's rounding
+  EXPECT_EQ(taken({"--target", "rounded.npy"}), "covariance");
+  EXPECT_EQ(taken({"--target", "rounded.npy", "--precision", "float64"}), "covariance");
+}
+
+TEST_F(Align, PrecisionFollowsTheTarget) {
+  write_float("single.npy", power_law(12, 1));
+  ASSERT_EQ(run({"align", "--target", "single.npy", "--rank", "2", "--out", "Y.npy", "--trace", "T.json"}).exit_code,
+            0);
+  EXPECT_EQ(json_of("T.json")["precision"], "float32");
+  EXPECT_EQ(io::open_array(path("Y.npy")).info().type, "float32");
+  ASSERT_EQ(
+      run({"align", "--target", "single.npy", "--precision", "float64", "--rank", "2", "--out", "Y.npy"}).exit_code, 0);
+  EXPECT_EQ(io::open_array(path("Y.npy")).info().type, "float64");
+}
+
+TEST_F(Align, StepSizes) {
+  const auto alpha = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto done = run(arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.json()["trace"]["alpha"];
+  };
+  EXPECT_EQ(alpha({"--steps", "1"}), 1.0);
+  EXPECT_EQ(alpha({"--steps", "2"}), 1.1);
+  EXPECT_EQ(alpha({"--steps", "5"}), 1.3);
+  EXPECT_EQ(alpha({"--alpha", "0.9"}), 0.9);
+  EXPECT_EQ(alpha({"--lambda", "0.5"}), 0.5);
+  EXPECT_FALSE(alpha({"--alpha", "line-search", "--steps", "3"}).is_number());
+}
+
+TEST_F(Align, RitzReachesTheFloor) {
+  const auto done = run({"align", "--target", "target.npy", "--rank", "3", "--steps", "4", "--solver", "ritz",
+                         "--floor", "--out", "Y.npy", "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.json()["trace"]["solver"], "ritz");
+  EXPECT_LT(done.json()["gap"].get<double>(), 1e-6);
+}
+
+TEST_F(Align, RoutesAgree) {
+  double reference = 0;
+  for (const std::string route : {"qr", "gram", "factor", "root", "auto"}) {
+    const auto done = run({"align", "--target", "features.npy", "--start", "target.npy", "--rank", "3", "--route",
+                           route, "--out", "Y.npy", "--json"});
+    ASSERT_EQ(done.exit_code, 0) << route << done.err;
+    const double objective = done.json()["objective"];
+    if (route == "qr") reference = objective;
+    EXPECT_NEAR(objective, reference, 1e-10 * reference) << route;
+  }
+}
+
+TEST_F(Align, OptionsReachTheSolver) {
+  const auto passes = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"align", "--target", "target.npy", "--start", "features.npy", "--rank",
+                                       "3",     "--out",    "Y.npy",      "--json",  "--threads",    "1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto done = run(arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.json()["trace"]["passes_total"].get<int>();
+  };
+  EXPECT_EQ(passes({"--steps", "3"}), 4);
+  EXPECT_EQ(passes({"--steps", "3", "--skip-last-evaluation"}), 3);
+  EXPECT_EQ(passes({"--steps", "3", "--probe"}), 4);
+  EXPECT_LT(passes({"--steps", "500", "--tolerance", "0.05"}), 50);
+}
+
+TEST_F(Align, SeedsGiveTheSameBytes) {
+  const auto factor = [&](const std::string& seed) {
+    EXPECT_EQ(
+        run({"align", "--target", "features.npy", "--rank", "3", "--seed", seed, "--threads", "1", "--out", "Y.npy"})
+            .exit_code,
+        0);
+    return text_of("Y.npy");
+  };
+  EXPECT_EQ(factor("7"), factor("7"));
+  EXPECT_NE(factor("7"), factor("8"));
+}
+
+TEST_F(Align, RidgeAndWeights) {
+  const auto trace = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"align", "--rank", "3", "--out", "Y.npy", "--json", "--floor"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto done = run(arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.json();
+  };
+  const double plain = trace({"--target", "target.npy"})["trace"]["target_trace"];
+  const Json shifted = trace({"--target", "target.npy", "--ridge", "0.5"});
+  EXPECT_NEAR(shifted["trace"]["target_trace"].get<double>(), plain + 12 * 0.5, 1e-12);
+  EXPECT_NEAR(shifted["floor"].get<double>(), plain - 1 - 1.0 / 4 - 1.0 / 9 + 9 * 0.5, 1e-12);
+
+  write("ones.npy", Matrix::Constant(40, 1, 2.5));
+  const double features = trace({"--target", "features.npy"})["trace"]["target_trace"];
+  const double weighted = trace({"--target", "features.npy", "--weights", "ones.npy"})["trace"]["target_trace"];
+  EXPECT_NEAR(weighted, features, 1e-12 * features);
+}
+
+TEST_F(Align, AnInterruptKeepsTheBestIterate) {
+  write("big.npy", gaussian(600, 400, 9));
+  const auto done = run_and_interrupt({"align", "--target", "big.npy", "--rank", "20", "--steps", "100000000",
+                                       "--alpha", "0.01", "--out", "Y.npy", "--trace", "T.json", "--iterates", "steps"},
+                                      "steps/Y_002.npy");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(json_of("T.json")["status"], "stopped");
+  EXPECT_EQ(array_of("Y.npy").cols(), 20);
+  EXPECT_TRUE(mentions(done.err, {"interrupt", "Y.npy"}));
+}
+
+TEST_F(Align, OldOutputIsReplaced) {
+  write_bytes("Y.npy", "old");
+  ASSERT_EQ(run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy"}).exit_code, 0);
+  EXPECT_EQ(array_of("Y.npy").rows(), 12);
+  EXPECT_EQ(files(), (std::vector<std::string>{"Y.npy", "features.npy", "target.npy"}));
+}
+
+TEST_F(Align, NamesWithBlanksAndCommasAreNames) {
+  write("a, b [1].npy", power_law(6, 3));
+  const auto done = run({"align", "--target", "a, b [1].npy", "--rank", "2", "--out", "[Y, 2].npy"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(exists("[Y, 2].npy"));
+}
+
+TEST_F(Align, HelpTeaches) {
+  auto done = run({"--help"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(mentions(done.out, {"Examples:", "align", "distance", "verify", "info", "Exit codes"}));
+  for (const std::string command : {"align", "distance", "verify", "info"}) {
+    done = run({command, "--help"});
+    EXPECT_EQ(done.exit_code, 0);
+    EXPECT_TRUE(mentions(done.out, {"Examples:", "itspace " + command}));
+  }
+  done = run({"--version"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(mentions(done.out, {"itspace "}));
+}
+
+}  // namespace
+}  // namespace itspace::cli_test

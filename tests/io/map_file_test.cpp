@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Maps in files: the same map back, bytes that NumPy reads, and everything else refused by name.
+#include <gtest/gtest.h>
+
+#include <itspace/map_file.hpp>
+#include <itspace/random.hpp>
+#include <limits>
+#include <sstream>
+
+#include "fixtures.hpp"
+
+namespace {
+
+using namespace itspace;
+using fixtures::expect_refused;
+using fixtures::Folder;
+using fixtures::Member;
+
+LowRankGaussian model(Index dim, Index rank, std::uint64_t seed) {
+  LowRankGaussian result{Block<double>(dim, rank), Eigen::VectorXd(dim), 0.3};
+  Random(seed).fill_normal<double>(result.factor);
+  Block<double> mean(dim, 1);
+  Random(seed + 1).fill_normal<double>(mean);
+  result.mean = mean.col(0);
+  return result;
+}
+
+TransportMap some_map(MapKind kind) {
+  return {model(9, 3, 1), model(9, 2, 5), kind};
+}
+
+// As NumPy keeps a text: four bytes to a character.
+std::string npy_text(std::string_view text) {
+  std::string values;
+  for (const char c : text) {
+    values += c;
+    values.append(3, '\0');
+  }
+  return fixtures::npy_of(std::string("<U").append(std::to_string(text.size())), "()", values);
+}
+
+// (3,) or (3, 4)
+std::string shape(std::initializer_list<Index> lengths) {
+  std::ostringstream text;
+  for (const Index length : lengths) {
+    text << (text.str().empty() ? '(' : ' ') << length << ',';
+  }
+  std::string result = text.str();
+  if (lengths.size() > 1) {
+    result.pop_back();
+  }
+  return result += ')';
+}
+
+template <class Values>
+std::string npy_values(const Values& values, const std::string& shape) {
+  std::string bytes;
+  for (Index i = 0; i < values.size(); ++i) {
+    bytes += fixtures::raw(values.data()[i], false);
+  }
+  return fixtures::npy_of("<f8", shape, bytes);
+}
+
+// The members of a map file, written without the library's writer.
+std::vector<Member> members_of(const TransportMap::Parts& parts) {
+  const auto matrix = [](const Block<double>& m) { return npy_values(m, shape({m.rows(), m.cols()})); };
+  const auto vector = [](const Eigen::VectorXd& v) { return npy_values(v, shape({v.size()})); };
+  return {{"format.npy", npy_text("itspace.map/1")},
+          {"kind.npy", npy_text(name(parts.kind))},
+          {"scalar.npy", fixtures::npy_f8("()", {parts.scalar})},
+          {"basis.npy", matrix(parts.basis)},
+          {"core.npy", matrix(parts.core)},
+          {"mean_from.npy", vector(parts.mean_from)},
+          {"mean_to.npy", vector(parts.mean_to)},
+          {"from_core.npy", matrix(parts.from_core)},
+          {"to_core.npy", matrix(parts.to_core)},
+          {"from_remainder.npy", fixtures::npy_f8("()", {parts.from_remainder})},
+          {"to_remainder.npy", fixtures::npy_f8("()", {parts.to_remainder})}};
+}
+
+void expect_same(const TransportMap& a, const TransportMap& b) {
+  EXPECT_EQ(a.kind(), b.kind());
+  EXPECT_EQ(a.parts().scalar, b.parts().scalar);
+  EXPECT_EQ(a.parts().basis, b.parts().basis);
+  EXPECT_EQ(a.parts().core, b.parts().core);
+  EXPECT_EQ(a.parts().mean_from, b.parts().mean_from);
+  EXPECT_EQ(a.parts().mean_to, b.parts().mean_to);
+  EXPECT_EQ(a.parts().from_core, b.parts().from_core);
+  EXPECT_EQ(a.parts().to_core, b.parts().to_core);
+  EXPECT_EQ(a.parts().from_remainder, b.parts().from_remainder);
+  EXPECT_EQ(a.parts().to_remainder, b.parts().to_remainder);
+}
+
+class MapFile : public ::testing::Test {
+ protected:
+  // Writes the map's members after `change`, and expects the file to be refused with these words.
+  template <class Change>
+  void expect_broken(Change change, std::initializer_list<std::string_view> parts) {
+    auto members = members_of(some_map(MapKind::monge).parts());
+    change(members);
+    const auto path = folder.write("broken.npz", fixtures::zip(members));
+    expect_refused([&] { io::load_map(path); }, {"broken.npz"});
+    expect_refused([&] { io::load_map(path); }, parts);
+  }
+  static Member& find(std::vector<Member>& members, std::string_view member) {
+    return *std::ranges::find(members, member, &Member::name);
+  }
+
+  Folder folder;
+};
+
+TEST_F(MapFile, BothKindsComeBackBitForBit) {
+  for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
+    const TransportMap map = some_map(kind);
+    io::save_map(folder / "map.npz", map);
+    expect_same(io::load_map(folder / "map.npz"), map);
+  }
+  EXPECT_EQ(folder.names(), std::vector<std::string>{"map.npz"});
+}
+
+TEST_F(MapFile, HoldsTheArraysNumpyWouldWrite) {
+  const TransportMap map = some_map(MapKind::whiten);
+  io::save_map(folder / "map.npz", map);
+  const std::string bytes = fixtures::read(folder / "map.npz");
+  for (const Member& member : members_of(map.parts())) {
+    EXPECT_NE(bytes.find(member.name + std::string(1, '\x35')), std::string::npos) << member.name;  // then the padding
+    EXPECT_NE(bytes.find(member.content), std::string::npos) << member.name;
+  }
+}
+
+TEST_F(MapFile, WhatNumpyWroteIsRead) {
+  const TransportMap map = some_map(MapKind::monge);
+  auto members = members_of(map.parts());
+  expect_same(io::load_map(folder.write("plain.npz", fixtures::zip(members))), map);
+  for (Member& member : members) {
+    member.deflated = true;  // numpy.savez_compressed
+  }
+  find(members, "format.npy").content = fixtures::npy_of("|S13", "()", "itspace.map/1");
+  members.push_back({"note.npy", fixtures::npy_f8("(1,)", {1})});  // what is not ours is left alone
+  expect_same(io::load_map(folder.write("compressed.npz", fixtures::zip(members))), map);
+}
+
+TEST_F(MapFile, AnotherFormatIsRefusedByName) {
+  folder.write("a.npy", fixtures::npy_f8("(2,)", {1, 2}));
+  folder.write("a.npz", fixtures::zip({{"sigma.npy", fixtures::npy_f8("(1, 1)", {1})}}));
+  folder.write("a.txt", "hello, this is no array");
+  expect_refused([&] { io::load_map(folder / "a.npy"); }, {"a.npy", "plain array", "itspace.map/1"});
+  expect_refused([&] { io::load_map(folder / "a.npz"); }, {"a.npz", "'format'", "'sigma'", "itspace.map/1"});
+  expect_refused([&] { io::load_map(folder / "a.txt"); }, {"a.txt", "neither .npy nor .npz"});
+  expect_refused([&] { io::load_map(folder / "none.npz"); }, {"none.npz", "does not exist"});
+  const auto with_format = [](std::string text) {
+    return [text](std::vector<Member>& members) { find(members, "format.npy").content = npy_text(text); };
+  };
+  expect_broken(with_format("itspace.online/1"), {"no transport map", "'itspace.online/1'", "'itspace.map/1'"});
+  expect_broken(with_format("itspace.map/2"), {"'itspace.map/2'", "this version reads 'itspace.map/1'"});
+  expect_broken(with_format("itspace.map/10"), {"'itspace.map/10'", "this version reads"});
+  expect_broken([](auto& members) { find(members, "format.npy").content = fixtures::npy_f8("()", {1}); },
+                {"'format'", "text without dimensions"});
+  expect_broken([](auto& members) { find(members, "format.npy").content = fixtures::npy_of("<U13", "()", "short"); },
+                {"'format'", "text without dimensions"});
+  expect_broken([](auto& members) { find(members, "kind.npy").content = npy_text("magic"); }, {"'magic'", "monge"});
+}
+
+TEST_F(MapFile, BrokenPartsAreRefused) {
+  const auto set = [](std::string member, std::string content) {
+    return [=](std::vector<Member>& members) { find(members, member).content = content; };
+  };
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  expect_broken([](auto& members) { members.erase(members.begin() + 4); }, {"no array named 'core'"});
+  expect_broken(set("scalar.npy", fixtures::npy_f8("(1,)", {1})), {"'scalar'", "1 dimensions", "0"});
+  expect_broken(set("scalar.npy", fixtures::npy_f8("()", {-1})), {"scalar", "-1", "positive"});
+  expect_broken(set("scalar.npy", fixtures::npy_f8("()", {nan})), {"'scalar'", "not finite"});
+  expect_broken(set("to_remainder.npy", fixtures::npy_f8("()", {0})), {"remainders", "positive"});
+  expect_broken(set("mean_to.npy", fixtures::npy_f8("(2,)", {1, 2})), {"means", "2"});
+  expect_broken(set("core.npy", fixtures::npy_f8("(1, 2)", {1, 2})), {"core", "1 x 2"});
+  expect_broken(set("basis.npy", fixtures::npy_f8("(9, 1)", {1, 1, 1, 1, 1, 1, 1, 1, 1})), {"core"});
+  expect_broken(set("basis.npy", fixtures::npy_f8("(0, 0)", {})), {"basis", "0 x 0"});
+  expect_broken(
+      [](auto& members) {
+        auto& basis = find(members, "basis.npy").content;
+        basis[basis.size() - 2] ^= 0x10;  // an exponent bit of the last value
+      },
+      {"not orthonormal"});
+}
+
+TEST_F(MapFile, ATruncatedFileIsRefused) {
+  io::save_map(folder / "map.npz", some_map(MapKind::monge));
+  const std::string bytes = fixtures::read(folder / "map.npz");
+  for (std::size_t size = 1; size < bytes.size(); size += 97) {
+    const auto path = folder.write("cut.npz", bytes.substr(0, size));
+    expect_refused([&] { io::load_map(path); }, {"cut.npz"});
+  }
+}
+
+TEST_F(MapFile, AnUnwritablePlaceIsNamed) {
+  expect_refused([&] { io::save_map(folder / "none" / "map.npz", some_map(MapKind::monge)); }, {"map.npz", "none"});
+}
+
+}  // namespace
