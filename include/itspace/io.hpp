@@ -50,6 +50,11 @@ class ITSPACE_API Array {
   template <Storage Scalar>
   bool is_borrowed() const;
 
+  // The rows first, first + 1, ... into out, converted in the same way; nothing else is read.
+  // @pre they are rows of this array, and out has its columns.
+  template <Storage Scalar>
+  void read_rows(Index first, BlockView<Scalar> out) const;
+
   // The unit roundoff of the values' own type (float16 2^-10, float32, float64; 0 for integers): what a check of them
   // may demand.
   double epsilon() const;

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Transport maps in files: an .npz that numpy.load opens, with the key `format` = "itspace.map/1", `kind`, and the
+// parts of the map (TransportMap::Parts) under their own names. A file of another format, or of a newer version, is
+// refused by name.
+#pragma once
+
+#include <itspace/export.hpp>
+#include <itspace/transport_map.hpp>
+
+#include <filesystem>
+#include <string_view>
+
+namespace itspace::io {
+
+inline constexpr std::string_view map_format = "itspace.map/1";
+
+// Whole or not at all, like every file of ours.
+ITSPACE_API void save_map(const std::filesystem::path& path, const TransportMap& map);
+
+// @throws std::runtime_error that names the file, what was found and what is expected.
+ITSPACE_API TransportMap load_map(const std::filesystem::path& path);
+
+}  // namespace itspace::io
