@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// itspace align: from files to a factor and its trace.
+#include "align_report.hpp"
+#include "arguments.hpp"
+#include "commands.hpp"
+#include "problem.hpp"
+#include "progress.hpp"
+#include "step_arguments.hpp"
+#include "text.hpp"
+
+#include <itspace/align.hpp>
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+
+namespace itspace::cli {
+
+namespace {
+
+constexpr auto examples = R"(
+Examples:
+  itspace align --target features.npy --rank 16 --out Y.npy
+      two steps toward the covariance of the rows, from a random start
+  itspace align --target tgt.npy --start src.npy --rank 16 --steps 5 --floor --out Y.npy --trace run.json
+      from the leading part of the source, with a record, and the gap to the best that rank 16 allows
+  itspace align --target stats.npz --rank 8 --steps 20 --alpha line-search --tolerance 1e-3 --out Y.npy
+      as many steps as it takes until one gains less than 0.1 %
+  itspace align --target tgt.npy --start src.npy --rank 16 --steps 4 --solver ritz --floor --out Y.npy
+      straight to the floor: a certified, warm-started eigensolver instead of the paper's damped steps
+  itspace align --target big.npy --target-as covariance --trust --rank 32 --precision float32 --out Y.npy
+      skip the check of a covariance that is known to be one
+  itspace align --target tgt.npy --start Y.npy --rank 16 --iterates steps/ --out Y2.npy --json
+      go on from an earlier result, keep every iterate, print one JSON object
+
+What the target is taken for (auto): `sigma` of an .npz, or a square symmetric array, is a covariance;
+anything else is features, one sample per row. A start with as many rows as the target has dimensions and
+--rank columns is a factor. Ctrl-C ends a run after the step at hand; the best iterate is still written.)";
+
+struct Arguments {
+  TargetArguments target;
+  Request start{"start", "--start-as"};
+  std::filesystem::path out, trace, iterates;
+  Index rank = 0;
+  StepArguments step;
+  AlignOptions options;
+  bool no_completion = false, skip_last = false, floor = false, json = false, quiet = false;
+};
+
+volatile std::sig_atomic_t interrupted = 0;
+
+// The first Ctrl-C ends the run after the step at hand, the second one ends the program.
+void watch_for_interrupt() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { interrupted = 1; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+void check_arguments(const Arguments& given) {
+  check_at_least("--rank", given.rank, 1);
+  check_at_least("--steps", given.options.steps, 0);
+  if (given.options.guard) {
+    check_at_least("--guard", *given.options.guard, 0);
+    if (given.options.solver != Solver::ritz)
+      misuse(fmt::format("--guard is {}, but solver paper has no guard columns", *given.options.guard),
+             "add --solver ritz, or leave out --guard");
+  }
+  check_not_negative("--tolerance", given.options.tolerance);
+  check_not_negative("--gram-regularization", given.options.gram_regularization);
+  check_not_negative("--ridge", given.target.ridge);
+  if (given.start.path.empty() && (!given.start.key.empty() || given.start.as != Kind::automatic))
+    misuse("--start-key and --start-as are given without --start", "name the file with --start");
+  if (!given.trace.empty() && given.trace.lexically_normal() == given.out.lexically_normal())
+    misuse(fmt::format("--out and --trace are both {}", quoted(given.out)), "give two different files");
+}
+
+std::filesystem::path iterate_path(const Arguments& given, Index index) {
+  return given.iterates / fmt::format("Y_{:03}.npy", index);
+}
+
+void check_outputs(const Arguments& given) {
+  io::check_writable(given.out);
+  if (!given.trace.empty()) io::check_writable(given.trace);
+  if (given.iterates.empty()) return;
+  if (std::filesystem::is_directory(given.iterates)) {
+    io::check_writable(iterate_path(given, 0));
+  } else if (std::filesystem::exists(given.iterates)) {
+    throw std::runtime_error(fmt::format(
+        "--iterates {} is a file, not a folder\ngive a folder, or a name for a new one", quoted(given.iterates)));
+  } else {
+    io::check_writable(given.iterates);  // can be created
+  }
+}
+
+void print_outcome(const Arguments& given, const AlignReport& report, const Trace& trace) {
+  std::string text = report.summary(trace) + fmt::format("\nThe factor ({}, iterate {} of {}) is in {}",
+                                                         shape_text(trace.dim, trace.rank), trace.best,
+                                                         trace.steps.size() - 1, quoted(given.out));
+  if (!given.trace.empty()) text += fmt::format(", the trace in {}", quoted(given.trace));
+  if (!given.iterates.empty()) text += fmt::format(", all iterates in {}", quoted(given.iterates));
+  print_line("\n" + text + ".");
+}
+
+template <Storage Scalar>
+int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target,
+                     const std::optional<Block<Scalar>>& start, Json json, Progress& progress) {
+  std::optional<double> floor;
+  if (given.floor) {
+    progress.show("computing the floor");
+    floor = target.floor(given.rank);
+    progress.clear();
+  }
+  const bool talkative = !given.quiet && !given.json;
+  AlignReport report(floor);
+  watch_for_interrupt();
+
+  const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>& iterate) {
+    progress.clear();
+    if (step.index == 0 && !given.iterates.empty()) std::filesystem::create_directory(given.iterates);
+    if (step.index == 0 && talkative) print_line(report.heading());
+    if (talkative) print_line(report.row(step));
+    if (!given.iterates.empty()) io::save_npy<Scalar>(iterate_path(given, step.index), iterate);
+    progress.show_step(step.index, given.options.steps);
+    return interrupted != 0 ? StepAction::stop : StepAction::proceed;
+  };
+  const Result<Scalar> result = start ? align<Scalar>(target.ref(), *start, given.options, on_step)
+                                      : align<Scalar>(target.ref(), given.rank, given.options, on_step);
+  progress.clear();
+
+  io::save_npy<Scalar>(given.out, result.factor);
+  if (!given.trace.empty()) io::save_text(given.trace, io::to_json(result.trace));
+  if (talkative) print_outcome(given, report, result.trace);
+  if (given.json) {
+    json.update(align_json(result.trace, floor));
+    json["out"] = given.out.string();
+    print_json(json);
+  }
+  if (result.status() == Status::stopped)
+    print_note(fmt::format("stopped by an interrupt; the best iterate is in {}", quoted(given.out)));
+  const bool failed = result.status() == Status::certificate_failed || result.status() == Status::not_finite;
+  if (failed)
+    print_error(fmt::format("the run ended as {} after {} of {} steps\nthe best iterate is in {}",
+                            name(result.status()), result.trace.steps.size() - 1, given.options.steps,
+                            quoted(given.out)));
+  return failed ? exit_code::outcome : exit_code::success;
+}
+
+template <Storage Scalar>
+Json input_json(const Input<Scalar>& input) {
+  return {{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}};
+}
+
+template <Storage Scalar>
+int run_in(const Arguments& given, io::Array target_array) {
+  Progress progress(!given.quiet);
+  constexpr Index long_check = 4000;  // a check of a covariance beyond this size is felt
+  if (target_array.rows() == target_array.cols() && target_array.rows() >= long_check)
+    progress.show("checking the target");
+  const auto input = load<Scalar>(given.target.request, std::move(target_array), given.target.checks());
+  progress.clear();
+  if (!given.quiet) print_note(input.note());
+  check_rank(given.rank, input.dim(), given.target.request.path);
+
+  Json json{{"command", "align"}, {"target", input_json(input)}};
+  const Eigen::VectorXd weights =
+      given.target.weights.empty() ? Eigen::VectorXd() : load_weights(given.target.weights, input);
+  std::optional<Block<Scalar>> start;
+  if (given.start.path.empty()) {
+    if (!given.quiet) print_note(fmt::format("start: random, seed {}", given.options.seed));
+    json["start"] = {{"taken_for", "random"}, {"seed", given.options.seed}};
+  } else {
+    const auto from =
+        load<Scalar>(given.start, open(given.start), Checks{given.target.trust}, FactorShape{input.dim(), given.rank});
+    if (!given.quiet) print_note(from.note());
+    check_same_dim(input, from);
+    json["start"] = input_json(from);
+    start = start_of(from, given.rank);
+  }
+  const ProblemTarget<Scalar> target(input, weights, given.target.ridge);
+  return align_and_report<Scalar>(given, target, start, std::move(json), progress);
+}
+
+int run(Arguments& given) {
+  given.options.step_size = given.step.size();
+  given.options.completion = !given.no_completion;
+  given.options.evaluate_last = !given.skip_last;
+  check_arguments(given);
+  auto target_array = open(given.target.request);
+  check_outputs(given);
+  return in_precision(runs_in_float32(given.target.precision, {&target_array}),
+                      [&]<class Scalar>() { return run_in<Scalar>(given, std::move(target_array)); });
+}
+
+void add_start(CLI::App& app, Arguments& given) {
+  add_path(app, "--start", given.start.path, "where to start (default: random)")->group(input_group);
+  add_kind(app, "--start-as", given.start.as, "take it for: auto, covariance, features, factor")->group(input_group);
+  app.add_option("--start-key", given.start.key, "its name in an .npz")->type_name("NAME")->group(input_group);
+}
+
+void add_steps(CLI::App& app, Arguments& given) {
+  const std::string group = "Steps";
+  AlignOptions& options = given.options;
+  add_whole(app, "--rank", given.rank, "the rank r of the result, 1 to d")->required()->group(group);
+  add_whole(app, "--steps", options.steps, "steps to make")->default_str("2")->group(group);
+  add_solver(app, options.solver)->group(group);
+  add_step_size(app, given.step, group);
+  add_route(app, "--route", options.route, "how certificates are computed: auto, qr, gram, factor, root")->group(group);
+  add_real(app, "--gram-regularization", options.gram_regularization, "gram route: regularise by X tr(G)/r")
+      ->group(group);
+  add_real(app, "--tolerance", options.tolerance, "stop when a step gains less than this share")->group(group);
+  app.add_flag("--no-completion", given.no_completion, "leave directions that the target does not see as they are")
+      ->group(group);
+  app.add_flag("--probe", options.probe, "carry a random column that finds leading directions the start lacks")
+      ->group(group);
+  add_whole(app, "--guard", options.guard, "solver ritz: random columns carried beside the r of the factor")
+      ->group(group);
+  app.add_flag("--skip-last-evaluation", given.skip_last, "save the pass for the last objective; it is then bounded")
+      ->group(group);
+  add_seed(app, "--seed", options.seed, "for everything random")->default_str("0")->group(group);
+}
+
+void add_outputs(CLI::App& app, Arguments& given) {
+  const std::string group = "Output";
+  add_path(app, "--out", given.out, "the factor Y, d x r (.npy)")->required()->group(group);
+  add_path(app, "--trace", given.trace, "the record of every step (JSON)")->group(group);
+  add_path(app, "--iterates", given.iterates, "every iterate, as Y_000.npy, Y_001.npy, ...", "DIR")->group(group);
+  app.add_flag("--floor", given.floor, "compute the rank-r floor (an eigenproblem) and show the gap to it")
+      ->group(group);
+  app.add_flag("--json", given.json, "print one JSON object instead of the table")->group(group);
+  app.add_flag("--quiet", given.quiet, "print nothing but errors")->group(group);
+}
+
+}  // namespace
+
+Command add_align(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("align", "move a rank-r covariance toward a target, with certificates");
+  app->footer(examples);
+  auto given = std::make_shared<Arguments>();
+  add_target(*app, given->target);
+  add_start(*app, *given);
+  add_steps(*app, *given);
+  add_outputs(*app, *given);
+  return {app, [given] { return run(*given); }};
+}
+
+}  // namespace itspace::cli

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Opening, classifying and checking inputs.
+#include "input.hpp"
+
+#include "text.hpp"
+
+#include <itspace/covariance.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace itspace::cli {
+
+namespace {
+
+// What check_covariance may demand of values that were rounded to their file's type before they came here.
+template <Storage Scalar>
+double rounding_of(const io::Array& array) {
+  return std::max(array.epsilon(), static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
+}
+
+// max |a_ij - a_ji| <= d eps max |a_ij|, check_covariance's own limit.
+template <Storage Scalar>
+bool is_symmetric(const typename HeldBlock<Scalar>::View& values, double eps) {
+  const auto limit = static_cast<double>(values.rows()) * eps * static_cast<double>(values.cwiseAbs().maxCoeff());
+  constexpr Index tile = 64;  // both triangles walk through the cache in tiles
+  for (Index i = 0; i < values.rows(); i += tile)
+    for (Index j = 0; j <= i; j += tile) {
+      const Index rows = std::min(tile, values.rows() - i), cols = std::min(tile, values.cols() - j);
+      const auto difference = values.block(i, j, rows, cols) - values.block(j, i, cols, rows).transpose();
+      if (static_cast<double>(difference.cwiseAbs().maxCoeff()) > limit) return false;
+    }
+  return true;
+}
+
+struct Verdict {
+  Kind kind;
+  std::string why;
+};
+
+template <Storage Scalar>
+Verdict classify(const Request& request, const io::Array& array, const HeldBlock<Scalar>& values,
+                 const std::optional<FactorShape>& expected) {
+  if (request.as != Kind::automatic) return {request.as, "as " + request.as_option + " says"};
+  if (array.info().key == "sigma") return {Kind::covariance, "named sigma in an .npz"};
+  if (expected && values.rows() == expected->dim && values.cols() == expected->rank && values.cols() != values.rows())
+    return {Kind::factor,
+            fmt::format("{} rows and {} columns, the dimension and the rank", expected->dim, expected->rank)};
+  if (values.rows() != values.cols()) return {Kind::features, "not square: one sample per row"};
+  if (is_symmetric<Scalar>(values.view(), rounding_of<Scalar>(array)))
+    return {Kind::covariance, "square and symmetric"};
+  return {Kind::features, fmt::format("square but not symmetric: one sample per row; a covariance needs {} covariance",
+                                      request.as_option)};
+}
+
+template <Storage Scalar>
+void check_entries(const Input<Scalar>& input, const Checks& checks) {
+  const double eps = rounding_of<Scalar>(input.array);
+  try {
+    if (checks.ridge == 0) return check_covariance<Scalar>(input.values.view(), eps);
+    Block<Scalar> shifted = input.values.view();
+    shifted.diagonal().array() += static_cast<Scalar>(checks.ridge);
+    check_covariance<Scalar>(shifted, eps);
+  } catch (const std::invalid_argument& error) {
+    misuse(
+        fmt::format("{}: {}", quoted(input.request.path), error.what()),
+        checks.takes_ridge ? "--ridge X adds X to its diagonal, --trust skips this check" : "--trust skips this check");
+  }
+}
+
+template <Storage Scalar>
+void check_kind(const Input<Scalar>& input, const Checks& checks) {
+  const Index rows = input.values.rows(), cols = input.values.cols();
+  const auto path = quoted(input.request.path);
+  if (input.kind == Kind::features && rows < 2)
+    misuse(fmt::format("{} holds {} {} ({}), but a covariance needs at least 2", path, rows,
+                       rows == 1 ? "sample" : "samples", shape_text(rows, cols)),
+           fmt::format("give features with one sample per row, or say what it is with {}", input.request.as_option));
+  if (input.kind != Kind::covariance) return;
+  if (rows != cols)
+    misuse(fmt::format("{} is {}, but a covariance is square", path, shape_text(rows, cols)),
+           fmt::format("give a d x d matrix, or samples in rows with {} features", input.request.as_option));
+  if (!checks.trust) check_entries(input, checks);
+}
+
+}  // namespace
+
+std::string_view name(Kind kind) {
+  switch (kind) {
+    case Kind::covariance:
+      return "covariance";
+    case Kind::features:
+      return "features";
+    case Kind::factor:
+      return "factor";
+    case Kind::automatic:
+      break;
+  }
+  return "auto";
+}
+
+template <Storage Scalar>
+std::string Input<Scalar>::description() const {
+  switch (kind) {
+    case Kind::features:
+      return fmt::format("features, {} samples of dimension {}", values.rows(), values.cols());
+    case Kind::factor:
+      return fmt::format("factor, dimension {} and {} columns", values.rows(), values.cols());
+    default:
+      return fmt::format("covariance of dimension {}", values.rows());
+  }
+}
+
+template <Storage Scalar>
+std::string Input<Scalar>::note() const {
+  return fmt::format("{} {}: {} ({})", request.role, quoted(request.path), description(), why);
+}
+
+io::Array open(const Request& request) {
+  return io::open_array(request.path, request.key);
+}
+
+template <Storage Scalar>
+Input<Scalar> load(const Request& request, io::Array array, const Checks& checks,
+                   const std::optional<FactorShape>& expected) {
+  if (array.rows() == 0 || array.cols() == 0)
+    misuse(fmt::format("{} is {}, which holds no values", quoted(request.path), shape_text(array.rows(), array.cols())),
+           "give an array with at least one row and one column");
+  auto values = array.as<Scalar>();
+  check_finite<Scalar>(values.view(), quoted(request.path));
+  auto [kind, why] = classify<Scalar>(request, array, values, expected);
+  Input<Scalar> input{request, std::move(array), std::move(values), kind, std::move(why)};
+  check_kind(input, checks);
+  return input;
+}
+
+template <Storage Scalar>
+Eigen::VectorXd mean_of(const Input<Scalar>& input) {
+  if (input.kind == Kind::features) return mean<Scalar>(input.values.view());
+  const auto keys = io::array_keys(input.request.path);
+  if (std::find(keys.begin(), keys.end(), "mu") == keys.end())
+    misuse(fmt::format("--means needs a mean, and {} ({}) has none", quoted(input.request.path), name(input.kind)),
+           "give features, or an .npz with the keys mu and sigma, or leave out --means");
+  const io::Array array = io::open_array(input.request.path, "mu");
+  const auto values = array.as<double>();
+  const Index size = values.rows() * values.cols();
+  if (size != input.dim() || std::min(values.rows(), values.cols()) != 1)
+    misuse(fmt::format("mu in {} is {}, but its covariance has dimension {}", quoted(input.request.path),
+                       shape_text(values.rows(), values.cols()), input.dim()),
+           "give one mean for each coordinate");
+  check_finite<double>(values.view(), "mu in " + quoted(input.request.path));
+  return Eigen::VectorXd(values.view().reshaped());
+}
+
+template <Storage Scalar>
+Eigen::VectorXd load_weights(const std::filesystem::path& path, const Input<Scalar>& features) {
+  if (features.kind != Kind::features)
+    misuse(fmt::format("--weights are for the rows of features, and {} is taken for a {}",
+                       quoted(features.request.path), name(features.kind)),
+           "leave out --weights, or give features");
+  const io::Array array = io::open_array(path);
+  const auto values = array.as<double>();
+  const Index size = values.rows() * values.cols();
+  if (size != features.values.rows() || std::min(values.rows(), values.cols()) != 1)
+    misuse(fmt::format("{} holds {} weights ({}), but {} has {} samples", quoted(path), size,
+                       shape_text(values.rows(), values.cols()), quoted(features.request.path), features.values.rows()),
+           "give one weight for each row of the features");
+  check_finite<double>(values.view(), quoted(path));
+  return Eigen::VectorXd(values.view().reshaped());
+}
+
+bool runs_in_float32(Precision asked, std::initializer_list<const io::Array*> arrays) {
+  if (asked != Precision::automatic) return asked == Precision::float32;
+  return std::all_of(arrays.begin(), arrays.end(), [](const io::Array* array) {
+    return array->info().type == "float32" || array->info().type == "float16";
+  });
+}
+
+template <Storage Scalar>
+void check_same_dim(const Input<Scalar>& a, const Input<Scalar>& b) {
+  if (a.dim() == b.dim()) return;
+  misuse(fmt::format("{} {} has dimension {} ({}), but {} {} has dimension {} ({})", a.request.role,
+                     quoted(a.request.path), a.dim(), name(a.kind), b.request.role, quoted(b.request.path), b.dim(),
+                     name(b.kind)),
+         fmt::format("both must have the same coordinates; say what an array is with {}{}", a.request.as_option,
+                     a.request.as_option == b.request.as_option ? "" : " and " + b.request.as_option));
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                                 \
+  template struct Input<Scalar>;                                                                                    \
+  template Input<Scalar> load<Scalar>(const Request&, io::Array, const Checks&, const std::optional<FactorShape>&); \
+  template Eigen::VectorXd mean_of<Scalar>(const Input<Scalar>&);                                                   \
+  template Eigen::VectorXd load_weights<Scalar>(const std::filesystem::path&, const Input<Scalar>&);                \
+  template void check_same_dim<Scalar>(const Input<Scalar>&, const Input<Scalar>&);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace::cli

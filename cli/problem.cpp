@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Targets, starts and spectra of loaded inputs.
+#include "problem.hpp"
+
+#include "text.hpp"
+
+#include <itspace/covariance.hpp>
+#include <itspace/start.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace itspace::cli {
+
+namespace {
+
+// The same memory, not a second owner of it.
+template <Storage Scalar>
+HeldBlock<Scalar> borrow(const HeldBlock<Scalar>& values) {
+  const auto view = values.view();
+  return {view.data(), view.rows(), view.cols(), view.outerStride()};
+}
+
+template <Storage Scalar>
+Eigen::VectorXd leading_of(const Input<Scalar>& input, const Eigen::VectorXd& weights, Index count) {
+  if (input.kind == Kind::covariance) return leading_eigenvalues<Scalar>(input.values.view(), count);
+  if (input.kind == Kind::features)
+    return leading_eigenvalues_of_factor(compact_factor<Scalar>(input.values.view(), weights), count);
+  return leading_eigenvalues_of_factor(input.array.template as<double>().view(), count);
+}
+
+}  // namespace
+
+template <Storage Scalar>
+typename ProblemTarget<Scalar>::Base ProblemTarget<Scalar>::make_base(const Input<Scalar>& input,
+                                                                      const Eigen::VectorXd& weights) {
+  switch (input.kind) {
+    case Kind::features:
+      if (weights.size() == 0) return FeaturesTarget<Scalar>(borrow(input.values));
+      return FeaturesTarget<Scalar>(borrow(input.values), weights);
+    case Kind::factor:
+      return FactorTarget<Scalar>(borrow(input.values));
+    default:
+      return DenseTarget<Scalar>(borrow(input.values));
+  }
+}
+
+template <Storage Scalar>
+ProblemTarget<Scalar>::ProblemTarget(const Input<Scalar>& input, Eigen::VectorXd weights, double ridge)
+    : input_(input), weights_(std::move(weights)), ridge_(ridge), base_(make_base(input, weights_)) {
+  if (ridge > 0) std::visit([&](const auto& base) { shifted_.emplace(base, ridge); }, base_);
+}
+
+template <Storage Scalar>
+TargetRef<Scalar> ProblemTarget<Scalar>::ref() const {
+  if (shifted_) return *shifted_;
+  return std::visit([](const auto& base) { return TargetRef<Scalar>(base); }, base_);
+}
+
+template <Storage Scalar>
+Eigen::VectorXd ProblemTarget<Scalar>::leading(Index count) const {
+  const Eigen::VectorXd own = leading_of(input_, weights_, count);
+  if (ridge_ == 0) return own;
+  // Sigma + ridge*I: each eigenvalue moves up, and the zero ones that a thin factor leaves out are the ridge itself.
+  Eigen::VectorXd all = Eigen::VectorXd::Constant(std::min(count, input_.dim()), ridge_);
+  all.head(own.size()) += own;
+  return all;
+}
+
+template <Storage Scalar>
+double ProblemTarget<Scalar>::floor(Index rank) const {
+  return floor_r(leading(input_.dim()), rank);
+}
+
+template <Storage Scalar>
+Block<Scalar> start_of(const Input<Scalar>& input, Index rank) {
+  if (input.kind == Kind::covariance) return start_from_covariance<Scalar>(input.values.view(), rank);
+  if (input.kind == Kind::features) return start_from_features<Scalar>(input.values.view(), rank);
+  const Index cols = input.values.cols();
+  if (cols < rank)
+    misuse(fmt::format("start factor {} has {} columns, fewer than --rank {}", quoted(input.request.path), cols, rank),
+           fmt::format("use --rank {}, or give a factor with at least {} columns", cols, rank));
+  if (cols > rank) return truncate_factor<Scalar>(input.values.view(), rank);
+  return input.values.view();
+}
+
+template <Storage Scalar>
+Block<double> factor_of(const Input<Scalar>& input) {
+  if (input.kind == Kind::features) return compact_factor<Scalar>(input.values.view());
+  const auto values = input.array.template as<double>();
+  if (input.kind == Kind::factor) return values.view();
+  return truncate<double>(values.view(), values.rows());
+}
+
+void check_rank(Index rank, Index dim, const std::filesystem::path& path) {
+  if (rank >= 1 && rank <= dim) return;
+  misuse(fmt::format("--rank is {}, outside 1 to {}, the dimension of {}", rank, dim, quoted(path)),
+         fmt::format("choose a rank from 1 to {}", dim));
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                     \
+  template class ProblemTarget<Scalar>;                                 \
+  template Block<Scalar> start_of<Scalar>(const Input<Scalar>&, Index); \
+  template Block<double> factor_of<Scalar>(const Input<Scalar>&);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace::cli

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Claim by claim.
+#include "trace_claims.hpp"
+
+#include "text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+
+namespace itspace::cli {
+
+namespace {
+
+// The rounding that the method allows itself, 10 eps (tr Sigma + ||Y||^2), in the precision of the run or of this
+// check, whichever is coarser.
+class Allowance {
+ public:
+  Allowance(const Trace& trace, const Found& found)
+      : eps_(std::max<double>(found.epsilon, trace.precision == "float32" ? std::numeric_limits<float>::epsilon()
+                                                                          : std::numeric_limits<double>::epsilon())),
+        target_trace_(found.target_trace) {}
+
+  double with_squared_norm(double squared_norm) const { return 10 * eps_ * (target_trace_ + squared_norm); }
+  // A row does not say ||Y_k||; the triangle inequality of W2 does: ||Y_k|| <= F_k^(1/2) + (tr Sigma)^(1/2).
+  double at(double objective) const {
+    const double norm = std::sqrt(std::max(0.0, objective)) + std::sqrt(target_trace_);
+    return with_squared_norm(norm * norm);
+  }
+
+ private:
+  double eps_, target_trace_;
+};
+
+// The first row for which `broken` finds something to say, as a claim about all rows.
+template <class Broken>
+Claim every_row(const std::string& name, const Trace& trace, const std::string& claimed, Broken broken) {
+  for (std::size_t k = 1; k < trace.steps.size(); ++k)
+    if (const std::string finding = broken(trace.steps[k - 1], trace.steps[k]); !finding.empty())
+      return {name, false, claimed, fmt::format("row {}: {}", k, finding)};
+  return {name, true, claimed, fmt::format("holds in all {} rows", trace.steps.size())};
+}
+
+Claim same_count(const std::string& name, Index claimed, Index found) {
+  return {name, claimed == found, fmt::format("{}", claimed), fmt::format("{}", found)};
+}
+
+Claim same_number(const std::string& name, double claimed, double found, double allowance) {
+  return {name, std::abs(claimed - found) <= allowance, precise(claimed),
+          fmt::format("{} (allowance {})", precise(found), small_number(allowance))};
+}
+
+Claim objective_claim(const Trace& trace, const Found& found, const Allowance& allowance) {
+  const double limit = allowance.with_squared_norm(found.factor_squared);
+  if (trace.best < 0 || static_cast<std::size_t>(trace.best) >= trace.steps.size())
+    return {"objective", false, fmt::format("best row {}", trace.best),
+            fmt::format("a trace of {} rows", trace.steps.size())};
+  const Step& best = trace.steps[static_cast<std::size_t>(trace.best)];
+  if (!std::isnan(best.objective)) return same_number("objective", best.objective, found.objective, limit);
+  return {"objective", found.objective <= best.objective_bound + limit,
+          fmt::format("at most {} (not evaluated)", precise(best.objective_bound)),
+          fmt::format("{} (allowance {})", precise(found.objective), small_number(limit))};
+}
+
+// A row may own up to a broken promise; then it claims nothing, and the status must say so.
+bool owns_up(const Step& row) {
+  return row.certified.has_value() && !*row.certified;
+}
+
+Claim monotone_claim(const Trace& trace, const Allowance& allowance) {
+  return every_row("monotone objective", trace, "no row above the one before",
+                   [&](const Step& before, const Step& row) -> std::string {
+                     if (owns_up(row) || !(row.objective > before.objective + allowance.at(before.objective)))
+                       return "";
+                     return fmt::format("objective {} after {}", precise(row.objective), precise(before.objective));
+                   });
+}
+
+// What a step owes: its promise; where it made none (a line search that left (0, 2)), not to move away.
+bool keeps_promise(const Step& before, const Step& row, const Allowance& allowance) {
+  const double owed = std::isnan(row.promised_descent) ? 0 : row.promised_descent;
+  return before.objective - row.objective >= owed - allowance.at(before.objective);
+}
+
+// A row that does not say its alpha has that of the run.
+double alpha_of(const Trace& trace, const Step& row) {
+  return std::isnan(row.alpha) ? trace.alpha.value_or(not_a_number) : row.alpha;
+}
+
+// ((2 - alpha)/alpha) ||Y_k - Y_{k-1}||^2; NaN where alpha is outside (0, 2).
+double weighted_step(const Trace& trace, const Step& row) {
+  const double alpha = alpha_of(trace, row);
+  return alpha > 0 && alpha < 2 ? (2 - alpha) / alpha * row.step_squared : not_a_number;
+}
+
+// The promise of a plain step.
+double plain_promise(const Trace& trace, const Step& before, const Step& row) {
+  return weighted_step(trace, row) - 2 * before.certificate_gap;
+}
+
+bool is_plain(const Trace& trace, const Step& before, const Step& row, const Allowance& allowance) {
+  return std::abs(row.promised_descent - plain_promise(trace, before, row)) <= allowance.at(before.objective);
+}
+
+// A probe's swap goes all the way (alpha = 1) to another point, and promises by another rule.
+bool may_be_swap(const Trace& trace, const Step& row) {
+  return trace.alpha.has_value() && alpha_of(trace, row) == 1;
+}
+
+// Rows nobody evaluated (the last one, without its extra pass) promise, and are bounded, but show no descent.
+Claim promise_claim(const Trace& trace, const Allowance& allowance) {
+  return every_row("promised descent", trace, "every step descends by what the method promises",
+                   [&](const Step& before, const Step& row) -> std::string {
+                     const double plain = plain_promise(trace, before, row);
+                     if (trace.solver == "paper" && !std::isnan(plain) && !may_be_swap(trace, row) &&
+                         !is_plain(trace, before, row, allowance))
+                       return fmt::format("promises {}, the method {}", precise(row.promised_descent), precise(plain));
+                     if (std::isnan(row.objective) || owns_up(row)) return "";
+                     const double descent = before.objective - row.objective;
+                     if (!(std::abs(descent - row.actual_descent) <= allowance.at(before.objective)))
+                       return fmt::format("says it descended by {}, its objectives by {}", precise(row.actual_descent),
+                                          precise(descent));
+                     if (keeps_promise(before, row, allowance)) return "";
+                     return fmt::format("promised {}, descended by {}", precise(row.promised_descent),
+                                        precise(descent));
+                   });
+}
+
+Claim certified_claim(const Trace& trace, const Allowance& allowance) {
+  return every_row("certified flags", trace, "a step marked certified kept its promise",
+                   [&](const Step& before, const Step& row) -> std::string {
+                     if (owns_up(row) && trace.status != Status::certificate_failed)
+                       return fmt::format("not certified, but the status is {}", name(trace.status));
+                     if (!row.certified.value_or(false)) return "";
+                     if (std::isnan(row.objective)) return "certified, but its objective was not evaluated";
+                     return keeps_promise(before, row, allowance) ? "" : "certified, but it broke its promise";
+                   });
+}
+
+// sum ((2 - alpha)/alpha) ||Y_{k+1} - Y_k||^2 <= F_0 - F_K + 2 sum eps_k over plain steps; nullopt where a step of
+// another kind was made.
+std::optional<Claim> finite_length_claim(const Trace& trace, const Allowance& allowance) {
+  double length = 0, limit = 0, gaps = 0, slack = 0;
+  for (std::size_t k = 1; k < trace.steps.size(); ++k) {
+    const Step &before = trace.steps[k - 1], &row = trace.steps[k];
+    if (std::isnan(row.objective) || owns_up(row)) break;
+    if (trace.solver != "paper" || std::isnan(weighted_step(trace, row))) return std::nullopt;
+    if (may_be_swap(trace, row) && !is_plain(trace, before, row, allowance)) return std::nullopt;
+    length += weighted_step(trace, row);
+    gaps += before.certificate_gap;
+    slack += allowance.at(before.objective);
+    limit = trace.steps.front().objective - row.objective + 2 * gaps + slack;
+  }
+  return Claim{"finite length", length <= limit, "the steps are no longer than their descent pays for",
+               fmt::format("{} of {}", small_number(length), small_number(limit))};
+}
+
+}  // namespace
+
+std::vector<Claim> check_claims(const Trace& trace, const Found& found) {
+  const Allowance allowance(trace, found);
+  std::vector<Claim> claims{
+      same_count("dimension", trace.dim, found.dim),
+      same_count("rank", trace.rank, found.rank),
+      same_number("target trace", trace.target_trace, found.target_trace, allowance.with_squared_norm(0)),
+      objective_claim(trace, found, allowance),
+      monotone_claim(trace, allowance),
+      promise_claim(trace, allowance)};
+  if (const auto length = finite_length_claim(trace, allowance)) claims.push_back(*length);
+  claims.push_back(certified_claim(trace, allowance));
+  return claims;
+}
+
+}  // namespace itspace::cli
