@@ -95,6 +95,10 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
     const bool is_null =
         energy <= rule.energy * rule.target_norm || length <= rule.length * y_length || s <= rule.relative * k.s(0);
     (is_null ? null : seen).push_back(i);
+    // s_i = ||Y v_i|| sqrt(h_i), and h_i is known up to a quarter of the null limit.
+    constexpr double near_null = 250;
+    const double limit = rule.energy * rule.target_norm;
+    if (!is_null && energy < near_null * limit) certificate.uncertainty += 0.25 * limit * length / std::sqrt(energy);
   }
   certificate.rank = static_cast<Index>(seen.size());
   // Null directions count as zero: s_i there is the root of rounding, and leaving it out keeps F an upper bound.

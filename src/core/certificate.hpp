@@ -34,6 +34,7 @@ struct Certificate {
   double feasibility = 0;    // ||X m||_2 before normalisation
   double orthogonality = 0;  // ||m' theta m - P||_F, P the projector on the directions that m serves
   double condition = 0;      // lambda_max/lambda_min of G; infinite where a direction is null
+  double uncertainty = 0;    // of 2 tr(G^(1/2)), from seen directions so near to null that rounding moves them
   bool finite = true;
 };
 

@@ -22,27 +22,16 @@ double value_at(const Segment& s, double t) {
 }
 
 // Steps in (0, 2) descend by the majorizer whatever the data; beyond, only what the data show is known.
-constexpr std::array certified_grid{0.0, 0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 1.75, 1.95};
+constexpr std::array certified_grid{0.0, 0.25, 0.5, 0.75, 1.0, 1.125, 1.25, 1.375, 1.5, 1.625, 1.75, 1.95};
 constexpr std::array wide_grid{1.75, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0};
-constexpr int golden_steps = 18;
+constexpr int golden_steps = 30;  // to the square root of double rounding, where F is flat
 
 struct Found {
   double t, value;
 };
 
-// The best inner point of the grid, refined by golden section between its neighbours.
-template <std::size_t Count>
-Found search(const Segment& segment, const std::array<double, Count>& grid) {
-  std::size_t best = 1;
-  Found found{grid[1], std::numeric_limits<double>::infinity()};
-  for (std::size_t i = 1; i < Count; ++i) {
-    const double value = value_at(segment, grid[i]);
-    if (value < found.value) {
-      found = {grid[i], value};
-      best = i;
-    }
-  }
-  double low = grid[best - 1], high = grid[std::min(best + 1, Count - 1)];
+// Golden section between two points.
+Found refine(const Segment& segment, double low, double high) {
   constexpr double shrink = std::numbers::phi - 1;
   double left = high - shrink * (high - low), right = low + shrink * (high - low);
   double left_value = value_at(segment, left), right_value = value_at(segment, right);
@@ -61,8 +50,22 @@ Found search(const Segment& segment, const std::array<double, Count>& grid) {
       right_value = value_at(segment, right);
     }
   }
-  if (left_value < found.value) found = {left, left_value};
-  if (right_value < found.value) found = {right, right_value};
+  return left_value < right_value ? Found{left, left_value} : Found{right, right_value};
+}
+
+// The best point between the ends of the grid: F may have several minima on the line, so each of the grid is refined.
+template <std::size_t Count>
+Found search(const Segment& segment, const std::array<double, Count>& grid) {
+  std::array<double, Count> values{};
+  for (std::size_t i = 0; i < Count; ++i) values[i] = value_at(segment, grid[i]);
+  Found found{grid[1], values[1]};
+  for (std::size_t i = 1; i < Count; ++i) {
+    const bool last = i + 1 == Count;
+    if (values[i] > values[i - 1] || (!last && values[i] > values[i + 1])) continue;
+    if (values[i] < found.value) found = {grid[i], values[i]};
+    const Found refined = refine(segment, grid[i - 1], last ? grid[i] : grid[i + 1]);
+    if (refined.value < found.value) found = refined;
+  }
   return found;
 }
 

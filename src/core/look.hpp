@@ -22,7 +22,9 @@ struct Look {
   double objective() const { return std::max(0.0, norms.difference_squared + remainder - 2 * certificate.gap); }
 
   // The rounding granted to a promise.
-  double allowance(double eps, double target_trace) const { return 10 * eps * (target_trace + basis.y_squared); }
+  double allowance(double eps, double target_trace) const {
+    return 10 * eps * (target_trace + basis.y_squared) + certificate.uncertainty;
+  }
 
   // Where Y sees nothing of the target, neither does the estimate of ||Sigma||_2 from products with it, and rounding
   // would pass for signal. tr Sigma/sqrt(d) is about the size of that rounding in units of eps.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/random.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -51,7 +52,8 @@ std::uint64_t Random::bits(std::uint64_t counter) const {
 }
 
 double Random::uniform(std::uint64_t counter) const {
-  return (static_cast<double>(bits(counter) >> 11) + 0.5) * 0x1p-53;
+  constexpr double below_one = 1 - 0x1p-53;  // the largest of 2^53 values would round to one
+  return std::min((static_cast<double>(bits(counter) >> 11) + 0.5) * 0x1p-53, below_one);
 }
 
 double Random::normal(std::uint64_t counter) const {

@@ -2,6 +2,7 @@
 #include "core/recorder.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace itspace {
 
@@ -42,6 +43,7 @@ std::optional<Status> Recorder::evaluated(const Certificate& certificate, const 
   row.gram_rank = certificate.rank;
   row.route = evaluation.route;
   row.seconds = seconds();
+  const double uncertainty_before = std::exchange(uncertainty_, certificate.uncertainty);
   allowance_ = evaluation.allowance;
   several_routes_ |= single_route_.has_value() && *single_route_ != evaluation.route;
   single_route_ = evaluation.route;
@@ -55,7 +57,7 @@ std::optional<Status> Recorder::evaluated(const Certificate& certificate, const 
   row.actual_descent = before - row.objective;
   // Where nothing is promised (a line search that left (0, 2)), not moving away is still owed.
   const double owed = std::isnan(row.promised_descent) ? 0.0 : row.promised_descent;
-  row.certified = row.actual_descent >= owed - evaluation.allowance;
+  row.certified = row.actual_descent >= owed - evaluation.allowance - uncertainty_before;
   if (!*row.certified) return Status::certificate_failed;
   if (tolerance_ > 0 && row.actual_descent <= tolerance_ * before) return Status::converged;
   return std::nullopt;

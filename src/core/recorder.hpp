@@ -23,7 +23,7 @@ struct StepMade {
 // What the pass at Y_k showed.
 struct Evaluation {
   double objective = 0;
-  double allowance = 0;  // 10 eps (tr Sigma + ||Y||^2), the rounding granted to a promise
+  double allowance = 0;  // the rounding granted to a promise: Look::allowance
   Route route = Route::qr;
 };
 
@@ -63,6 +63,7 @@ class Recorder {
   double tolerance_;
   double best_objective_;
   double allowance_ = 0;
+  double uncertainty_ = 0;  // of the last evaluated objective
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 

@@ -50,8 +50,11 @@ void check_free_bound(const ProblemShape& shape, double alpha) {
   REQUIRE_TRUE(std::isnan(last.objective));
   REQUIRE_TRUE(std::isnan(last.actual_descent));
   REQUIRE_TRUE(!last.certified.has_value());
-  REQUIRE_EQ(result.trace.best, Index(3));
-  REQUIRE_TRUE(result.factor == result.iterates.back());
+  // The last iterate is the best by its bound; at the floor, where all is rounding, an earlier one may do as well.
+  REQUIRE_TRUE(result.factor == result.iterates[std::size_t(result.trace.best)]);
+  REQUIRE_LE(p.oracle.objective(wide(result.factor)),
+             p.oracle.objective(wide(result.iterates.back())) +
+                 descent_limit * eps_units<Scalar>(p.oracle, wide(result.factor)));
 
   for (std::size_t k = 1; k < 4; ++k) {
     const Matrix before = wide(result.iterates[k - 1]), after = wide(result.iterates[k]);
