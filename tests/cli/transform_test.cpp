@@ -181,7 +181,7 @@ TEST_F(TransformCommand, Misuse) {
   EXPECT_FALSE(exists("y.npy"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef ITSPACE_SANITIZED
 // 400 MB of samples, of which the disk holds nothing, with 150 MB for the program's own memory.
 TEST_F(TransformCommand, AFileLargerThanTheMemoryItMayTake) {
   const Index wide = 1000, rows = 100000;
