@@ -100,7 +100,8 @@ class ITSPACE_API TransportMap {
   void prepare();
 
   Parts parts_;
-  // (core - scalar I)' basis', m x d, and the basis, in both storage types: apply is two skinny products.
+  // (core/scalar - I)' basis', m x d, and the basis, in both storage types: apply is two skinny
+  // products.
   Block<double> update_;
   Block<float> basis32_, update32_;
 };

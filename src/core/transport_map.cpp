@@ -16,7 +16,7 @@ namespace itspace {
 namespace {
 
 // Values of a chunk of samples that stays in cache between the two products.
-constexpr Index chunk_values = Index(1) << 19;
+constexpr Index chunk_values = Index(1) << 21;
 
 void check_model(const LowRankGaussian& model, const char* which) {
   require(model.factor.rows() > 0 && model.factor.cols() > 0, "the ", which, " model has a factor of ",
@@ -131,12 +131,14 @@ TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
 
 void TransportMap::prepare() {
   const Index m = parts_.core.rows();
-  update_ = (parts_.core - parts_.scalar * Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
+  update_ = (parts_.core / parts_.scalar - Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
   basis32_ = parts_.basis.cast<float>();
   update32_ = update_.cast<float>();
 }
 
-// Rows: T(x)' = mu_to' + c (x - mu)' + ((x - mu)'Q) ((core - cI)'Q').
+// Rows, with u = c (x - mu): T(x)' = (u + mu_to)' + u'Q (core/c - I)'Q'. One sweep makes u + mu_to in place, u'Q is
+// taken from it, and the second product is added to what is there, so that BLAS need not sweep over the samples to
+// scale them.
 template <Storage Scalar>
 void TransportMap::apply(BlockView<Scalar> samples) const {
   require(samples.cols() == dim(), "the samples have ", samples.cols(), " columns and the map has dimension ", dim(),
@@ -150,19 +152,20 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
     basis = &parts_.basis;
     update = &update_;
   }
-  const Eigen::Matrix<Scalar, 1, Eigen::Dynamic> from = parts_.mean_from.transpose().template cast<Scalar>();
-  // What rounding the mean to storage leaves is carried to the other side: A (mu - fl(mu)) is far below eps |mu|.
-  const Eigen::Matrix<Scalar, 1, Eigen::Dynamic> to = parts_.mean_to.transpose().template cast<Scalar>();
-  const Index step = std::clamp<Index>(chunk_values / dim(), 16, 1024);
-  Block<Scalar> inner(std::min(step, samples.rows()), basis->cols());
+  const Index m = basis->cols(), step = std::clamp<Index>(chunk_values / dim(), 16, 4096);
+  using Row = Eigen::Matrix<Scalar, 1, Eigen::Dynamic>;
+  const Row from = parts_.mean_from.transpose().template cast<Scalar>();
+  const Row to = parts_.mean_to.transpose().template cast<Scalar>();
+  const Row to_inside = (parts_.mean_to.transpose() * parts_.basis).template cast<Scalar>();
+  const Scalar scalar = static_cast<Scalar>(parts_.scalar);
+  Block<Scalar> inner(std::min(step, samples.rows()), m);
   for (Index first = 0; first < samples.rows(); first += step) {
     const Index count = std::min(step, samples.rows() - first);
-    BlockView<Scalar> rows = samples.middleRows(first, count);
-    rows.rowwise() -= from;
-    kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), rows, *basis, Scalar(0), inner.topRows(count));
-    kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), inner.topRows(count), *update,
-                          static_cast<Scalar>(parts_.scalar), rows);
-    rows.rowwise() += to;
+    BlockView<Scalar> rows = samples.middleRows(first, count), part = inner.topRows(count);
+    for (Index i = 0; i < count; ++i) rows.row(i) = scalar * (rows.row(i) - from) + to;
+    kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), rows, *basis, Scalar(0), part);
+    part.rowwise() -= to_inside;
+    kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), part, *update, Scalar(1), rows);
   }
 }
 
@@ -181,7 +184,8 @@ TransportMap TransportMap::inverse() const {
 }
 
 Block<double> TransportMap::matrix() const {
-  return parts_.scalar * Block<double>::Identity(dim(), dim()) + (parts_.basis * update_).transpose();
+  const Block<double> update = parts_.basis * update_;
+  return parts_.scalar * (Block<double>::Identity(dim(), dim()) + update.transpose());
 }
 
 double TransportMap::displacement() const {

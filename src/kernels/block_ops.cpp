@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace itspace::kernels {
 namespace {
@@ -60,11 +61,67 @@ Index rows_at_once(Index rows) {
 
 }  // namespace
 
+namespace {
+
+void cblas_gemm_by_columns(Op op_a, Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
+                           float* c) {
+  cblas_sgemm(CblasColMajor, cblas_op(op_a), CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+              leading(k), 0.0F, c, leading(m));
+}
+void cblas_gemm_by_columns(Op op_a, Index m, Index n, Index k, double alpha, const double* a, Index lda,
+                           const double* b, double* c) {
+  cblas_dgemm(CblasColMajor, cblas_op(op_a), CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+              leading(k), 0.0, c, leading(m));
+}
+
+// to (cols x rows, contiguous) = from', in tiles that stay in cache.
+template <Storage Scalar>
+void transpose(const ConstBlockView<Scalar>& from, Scalar* to) {
+  constexpr Index tile = 16;
+  const Index rows = from.rows(), cols = from.cols(), stride = from.outerStride();
+  for (Index row = 0; row < rows; row += tile)
+    for (Index j = 0; j < cols; ++j)
+      for (Index i = row; i < std::min(rows, row + tile); ++i) to[j * rows + i] = from.data()[i * stride + j];
+}
+
+// c = alpha op(a) b + beta c with few columns, as a product of column-major blocks. BLAS splits such a product over
+// threads by the rows of c; as rows of few values it would split by columns of a, and wait more than it works.
+template <Storage Scalar>
+void tall_gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
+               BlockView<Scalar>& c, Index k) {
+  thread_local std::vector<Scalar> columns;
+  const auto b_size = static_cast<std::size_t>(b.size()), c_size = static_cast<std::size_t>(c.size());
+  if (columns.size() < b_size + c_size) columns.resize(b_size + c_size);
+  Scalar* b_columns = columns.data();
+  Scalar* c_columns = columns.data() + b_size;
+  transpose<Scalar>(b, b_columns);
+  const Op by_columns = op_a == Op::plain ? Op::transposed : Op::plain;  // a by rows is a' by columns
+  cblas_gemm_by_columns(by_columns, c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b_columns, c_columns);
+  constexpr Index tile = 16;
+  for (Index row = 0; row < c.rows(); row += tile)
+    for (Index i = row; i < std::min(c.rows(), row + tile); ++i) {
+      Scalar* to = c.data() + i * c.outerStride();
+      if (beta == Scalar(0)) {
+        for (Index j = 0; j < c.cols(); ++j) to[j] = c_columns[j * c.rows() + i];
+      } else {
+        for (Index j = 0; j < c.cols(); ++j) to[j] = beta * to[j] + c_columns[j * c.rows() + i];
+      }
+    }
+}
+
+}  // namespace
+
 template <Storage Scalar>
 void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
           BlockView<Scalar> c) {
+  constexpr Index few_columns = 64, many_rows = 256;
   const Index k = op_a == Op::plain ? a.cols() : a.rows();
   if (c.size() == 0) return;
+  // Measured with OpenBLAS 0.3: without a transpose the rows of a are packed as fast either way.
+  if (op_a == Op::transposed && c.cols() <= few_columns && c.rows() >= many_rows && k >= many_rows) {
+    tall_gemm<Scalar>(op_a, alpha, a, b, beta, c, k);
+    return;
+  }
   cblas_gemm(op_a, Op::plain, c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b.data(), b.outerStride(), beta,
              c.data(), c.outerStride());
 }

@@ -15,7 +15,8 @@ DenseTarget<Scalar>::DenseTarget(HeldBlock<Scalar> sigma)
 
 template <Storage Scalar>
 void DenseTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
-  kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), sigma_.view(), y, Scalar(0), out);
+  // Sigma' = Sigma, and BLAS reads a transposed row-major matrix best.
+  kernels::gemm<Scalar>(kernels::Op::transposed, Scalar(1), sigma_.view(), y, Scalar(0), out);
 }
 
 template class DenseTarget<float>;
