@@ -2,10 +2,14 @@
 #include "kernels/block_ops.hpp"
 
 #include <cblas.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <array>
 #include <vector>
+
+// Not every BLAS has it.
+extern "C" char* openblas_get_corename(void) __attribute__((weak));
 
 namespace itspace::kernels {
 namespace {
@@ -97,16 +101,45 @@ void tall_gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const Con
   transpose<Scalar>(b, b_columns);
   const Op by_columns = op_a == Op::plain ? Op::transposed : Op::plain;  // a by rows is a' by columns
   cblas_gemm_by_columns(by_columns, c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b_columns, c_columns);
+  // Back into rows, a tile at a time: whole cache lines of each column are read.
   constexpr Index tile = 16;
-  for (Index row = 0; row < c.rows(); row += tile)
-    for (Index i = row; i < std::min(c.rows(), row + tile); ++i) {
-      Scalar* to = c.data() + i * c.outerStride();
+  const Index rows = c.rows(), stride = c.outerStride();
+  for (Index row = 0; row < rows; row += tile) {
+    const Index end = std::min(rows, row + tile);
+    for (Index j = 0; j < c.cols(); ++j) {
+      const Scalar* from = c_columns + j * rows;
+      Scalar* to = c.data() + j;
       if (beta == Scalar(0)) {
-        for (Index j = 0; j < c.cols(); ++j) to[j] = c_columns[j * c.rows() + i];
+        for (Index i = row; i < end; ++i) to[i * stride] = from[i];
       } else {
-        for (Index j = 0; j < c.cols(); ++j) to[j] = beta * to[j] + c_columns[j * c.rows() + i];
+        for (Index i = row; i < end; ++i) to[i * stride] = beta * to[i * stride] + from[i];
       }
     }
+  }
+}
+
+}  // namespace
+
+namespace {
+
+// OpenBLAS packs its operands before it multiplies; for a product with few columns that is half of its time. On some
+// processors it multiplies small products (m n k <= 100^3) as they lie. There we hand it a few rows at a time.
+bool has_unpacked_products() {
+  static const bool has = [] {
+    const char* core = openblas_get_corename != nullptr ? openblas_get_corename() : "";
+    for (const char* name : {"SkylakeX", "Cooperlake", "SapphireRapids"})
+      if (strcasecmp(core, name) == 0) return true;
+    return false;
+  }();
+  return has;
+}
+
+// The rows to hand over at a time; 0 where it does not pay.
+Index unpacked_rows(Index cols, Index k) {
+  constexpr Index largest_product = 1000000, fewest_rows = 8, most_columns = 64;
+  if (cols > most_columns || !has_unpacked_products()) return 0;
+  const Index rows = largest_product / std::max<Index>(1, cols * k);
+  return rows < fewest_rows ? 0 : rows;
 }
 
 }  // namespace
@@ -117,13 +150,21 @@ void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlo
   constexpr Index few_columns = 64, many_rows = 256;
   const Index k = op_a == Op::plain ? a.cols() : a.rows();
   if (c.size() == 0) return;
-  // Measured with OpenBLAS 0.3: without a transpose the rows of a are packed as fast either way.
   if (op_a == Op::transposed && c.cols() <= few_columns && c.rows() >= many_rows && k >= many_rows) {
     tall_gemm<Scalar>(op_a, alpha, a, b, beta, c, k);
     return;
   }
-  cblas_gemm(op_a, Op::plain, c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b.data(), b.outerStride(), beta,
-             c.data(), c.outerStride());
+  const Index unpacked = op_a == Op::plain ? unpacked_rows(c.cols(), k) : 0;
+  const Index step = unpacked > 0 ? unpacked : c.rows();
+  for (Index row = 0; row < c.rows(); row += step)
+    cblas_gemm(op_a, Op::plain, std::min(step, c.rows() - row), c.cols(), k, alpha, a.data() + row * a.outerStride(),
+               a.outerStride(), b.data(), b.outerStride(), beta, c.data() + row * c.outerStride(), c.outerStride());
+}
+
+template <Storage Scalar>
+void symmetric_gemm(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, BlockView<Scalar> c) {
+  const Op op = unpacked_rows(c.cols(), a.cols()) > 0 ? Op::plain : Op::transposed;
+  gemm<Scalar>(op, Scalar(1), a, b, Scalar(0), c);
 }
 
 template <Storage Scalar>
@@ -217,13 +258,14 @@ void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, dou
   }
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                       \
-  template void gemm(Op, Scalar, const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Scalar,    \
-                     BlockView<Scalar>);                                                                  \
-  template void gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&, Panels&);      \
-  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Panels&, Write); \
-  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                              \
-  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);          \
+#define ITSPACE_INSTANTIATE(Scalar)                                                                              \
+  template void gemm(Op, Scalar, const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Scalar,           \
+                     BlockView<Scalar>);                                                                         \
+  template void symmetric_gemm(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, BlockView<Scalar>); \
+  template void gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&, Panels&);             \
+  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Panels&, Write);        \
+  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                     \
+  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                 \
   template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

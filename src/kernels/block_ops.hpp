@@ -19,6 +19,10 @@ template <Storage Scalar>
 ITSPACE_API void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
                       Scalar beta, BlockView<Scalar> c);
 
+// c = a b for a symmetric a, in the orientation that BLAS multiplies fastest.
+template <Storage Scalar>
+void symmetric_gemm(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, BlockView<Scalar> c);
+
 // Scratch for the double panels of the functions below; one per thread of work.
 class Panels {
  public:

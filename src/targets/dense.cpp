@@ -15,8 +15,7 @@ DenseTarget<Scalar>::DenseTarget(HeldBlock<Scalar> sigma)
 
 template <Storage Scalar>
 void DenseTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
-  // Sigma' = Sigma, and BLAS reads a transposed row-major matrix best.
-  kernels::gemm<Scalar>(kernels::Op::transposed, Scalar(1), sigma_.view(), y, Scalar(0), out);
+  kernels::symmetric_gemm<Scalar>(sigma_.view(), y, out);
 }
 
 template class DenseTarget<float>;
