@@ -67,14 +67,14 @@ Index rows_at_once(Index rows) {
 
 namespace {
 
-void cblas_gemm_by_columns(Op op_a, Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
+void cblas_gemm_by_columns(Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
                            float* c) {
-  cblas_sgemm(CblasColMajor, cblas_op(op_a), CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
               leading(k), 0.0F, c, leading(m));
 }
-void cblas_gemm_by_columns(Op op_a, Index m, Index n, Index k, double alpha, const double* a, Index lda,
-                           const double* b, double* c) {
-  cblas_dgemm(CblasColMajor, cblas_op(op_a), CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+void cblas_gemm_by_columns(Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
+                           double* c) {
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
               leading(k), 0.0, c, leading(m));
 }
 
@@ -88,19 +88,18 @@ void transpose(const ConstBlockView<Scalar>& from, Scalar* to) {
       for (Index i = row; i < std::min(rows, row + tile); ++i) to[j * rows + i] = from.data()[i * stride + j];
 }
 
-// c = alpha op(a) b + beta c with few columns, as a product of column-major blocks. BLAS splits such a product over
+// c = alpha a' b + beta c with few columns, as a product of column-major blocks. BLAS splits such a product over
 // threads by the rows of c; as rows of few values it would split by columns of a, and wait more than it works.
 template <Storage Scalar>
-void tall_gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
+void tall_gemm(Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
                BlockView<Scalar>& c, Index k) {
   thread_local std::vector<Scalar> columns;
   const auto b_size = static_cast<std::size_t>(b.size()), c_size = static_cast<std::size_t>(c.size());
   if (columns.size() < b_size + c_size) columns.resize(b_size + c_size);
   Scalar* b_columns = columns.data();
-  Scalar* c_columns = columns.data() + b_size;
+  Scalar* c_columns = columns.data() + b_size;  // a' is a read by columns
   transpose<Scalar>(b, b_columns);
-  const Op by_columns = op_a == Op::plain ? Op::transposed : Op::plain;  // a by rows is a' by columns
-  cblas_gemm_by_columns(by_columns, c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b_columns, c_columns);
+  cblas_gemm_by_columns(c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b_columns, c_columns);
   // Back into rows, a tile at a time: whole cache lines of each column are read.
   constexpr Index tile = 16;
   const Index rows = c.rows(), stride = c.outerStride();
@@ -151,7 +150,7 @@ void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlo
   const Index k = op_a == Op::plain ? a.cols() : a.rows();
   if (c.size() == 0) return;
   if (op_a == Op::transposed && c.cols() <= few_columns && c.rows() >= many_rows && k >= many_rows) {
-    tall_gemm<Scalar>(op_a, alpha, a, b, beta, c, k);
+    tall_gemm<Scalar>(alpha, a, b, beta, c, k);
     return;
   }
   const Index unpacked = op_a == Op::plain ? unpacked_rows(c.cols(), k) : 0;
