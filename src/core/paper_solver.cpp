@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/paper_solver.hpp"
 
+#include "core/drive.hpp"
 #include "core/line_search.hpp"
 
 #include <algorithm>
@@ -63,34 +64,18 @@ PaperSolver<Scalar>::PaperSolver(TargetRef<Scalar> target, const ConstBlockView<
 
 template <Storage Scalar>
 Result<Scalar> PaperSolver<Scalar>::run(const OnStep<Scalar>& on_step) {
-  Result<Scalar> result;
-  Status status = Status::step_limit;
-  if (options_.keep_iterates) result.iterates.reserve(static_cast<std::size_t>(options_.steps) + 1);
-  recorder_.iterate_made(std::nullopt);
-  for (Index k = 0;; ++k) {
-    const bool last = k == options_.steps;
-    std::optional<Status> end;
-    if (last && !options_.evaluate_last && !may_keep_product_) {
-      recorder_.not_evaluated();
-    } else if (!look(k, !last)) {
-      end = Status::not_finite;
-    } else {
-      const double allowance = look_.allowance(eps(), recorder_.target_trace());
-      end = recorder_.evaluated(look_.certificate, {look_.objective(), allowance, route_});
-    }
-    if (recorder_.last_is_best()) best_ = current_;
-    if (options_.keep_iterates) result.iterates.push_back(current());
-    if (on_step && on_step(recorder_.row(), current()) == StepAction::stop && !end) end = Status::stopped;
-    if (end || last) {
-      status = end.value_or(Status::step_limit);
-      break;
-    }
-    recorder_.iterate_made(make_step());
-    advance();
+  return drive<Scalar>(*this, options_, on_step);
+}
+
+template <Storage Scalar>
+std::optional<Status> PaperSolver<Scalar>::look_at(Index k, bool last) {
+  if (last && !options_.evaluate_last && !may_keep_product_) {
+    recorder_.not_evaluated();
+    return std::nullopt;
   }
-  result.factor = std::move(iterates_[best_]);
-  result.trace = recorder_.finish(status);
-  return result;
+  if (!look(k, !last)) return Status::not_finite;
+  const double allowance = look_.allowance(eps(), recorder_.target_trace());
+  return recorder_.evaluated(look_.certificate, {look_.objective(), allowance, route_});
 }
 
 template <Storage Scalar>
@@ -187,13 +172,14 @@ void PaperSolver<Scalar>::complete_certificate(Index k) {
 }
 
 template <Storage Scalar>
-StepMade PaperSolver<Scalar>::make_step() {
+std::optional<StepMade> PaperSolver<Scalar>::make_step(bool) {
   if (probe_) {
     const double swapped = look_.norms.difference_squared + probe_gain_;
     if (probe_gain_ > look_.norms.difference_squared) {
       probe_->swap(current(), b_, next());
       const double step_squared = kernels::blend_norms<Scalar>(current(), next()).difference_squared;
-      return {1, step_squared, swapped - 2 * look_.certificate.gap, std::max(0.0, look_.remainder - probe_gain_)};
+      return StepMade{1, step_squared, swapped - 2 * look_.certificate.gap,
+                      std::max(0.0, look_.remainder - probe_gain_)};
     }
     probe_->keep();
   }

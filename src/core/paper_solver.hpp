@@ -25,6 +25,15 @@ class PaperSolver {
 
   Result<Scalar> run(const OnStep<Scalar>& on_step);
 
+  // What drive() asks for.
+  Recorder& recorder() { return recorder_; }
+  std::optional<Status> look_at(Index k, bool last);
+  const Block<Scalar>& current() const { return iterates_[current_]; }
+  void keep_best() { best_ = current_; }
+  Block<Scalar> take_best() { return std::move(iterates_[best_]); }
+  std::optional<StepMade> make_step(bool next_is_last);
+  void advance();
+
  private:
   // The pass at Y_k and everything it shows, up to B; false where a product was not finite.
   bool look(Index k, bool step_follows);
@@ -33,15 +42,11 @@ class PaperSolver {
   NullRule null_rule(Route route) const;
   void complete_certificate(Index k);
 
-  // Y_{k+1} into next().
-  StepMade make_step();
   double search_line();
   double kept_product_error(const Basis& to) const;
   StepMade plain_step(double alpha);
 
-  Block<Scalar>& current() { return iterates_[current_]; }
   Block<Scalar>& next() { return iterates_[next_]; }
-  void advance();
   bool searches_line() const { return options_.step_size.kind() == StepSize::Kind::line_search; }
   Product<Scalar>& product() {
     if (route_ == Route::factor || route_ == Route::root) return *by_factor_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/ritz_solver.hpp"
 
+#include "core/drive.hpp"
 #include "core/lapack.hpp"
 
 #include <itspace/random.hpp>
@@ -53,39 +54,18 @@ RitzSolver<Scalar>::RitzSolver(TargetRef<Scalar> target, const ConstBlockView<Sc
 
 template <Storage Scalar>
 Result<Scalar> RitzSolver<Scalar>::run(const OnStep<Scalar>& on_step) {
-  Result<Scalar> result;
-  Status status = Status::step_limit;
-  if (options_.keep_iterates) result.iterates.reserve(static_cast<std::size_t>(options_.steps) + 1);
-  recorder_.iterate_made(std::nullopt);
-  for (Index k = 0;; ++k) {
-    const bool last = k == options_.steps;
-    std::optional<Status> end;
-    if (last && !options_.evaluate_last) {
-      recorder_.not_evaluated();
-    } else if (!pass(k, last)) {
-      end = Status::not_finite;
-    } else {
-      end = recorder_.evaluated(look_.certificate,
-                                {look_.objective(), look_.allowance(eps(), recorder_.target_trace()), Route::qr});
-    }
-    if (recorder_.last_is_best()) best_ = y_;
-    if (options_.keep_iterates) result.iterates.push_back(y_);
-    if (on_step && on_step(recorder_.row(), y_) == StepAction::stop && !end) end = Status::stopped;
-    std::optional<StepMade> step;
-    if (!end && !last) {
-      step = make_step(k + 1 == options_.steps);
-      if (!step) end = Status::not_finite;
-    }
-    if (end || last) {
-      status = end.value_or(Status::step_limit);
-      break;
-    }
-    recorder_.iterate_made(step);
-    std::swap(y_, next_);
+  return drive<Scalar>(*this, options_, on_step);
+}
+
+template <Storage Scalar>
+std::optional<Status> RitzSolver<Scalar>::look_at(Index k, bool last) {
+  if (last && !options_.evaluate_last) {
+    recorder_.not_evaluated();
+    return std::nullopt;
   }
-  result.factor = std::move(best_);
-  result.trace = recorder_.finish(status);
-  return result;
+  if (!pass(k, last)) return Status::not_finite;
+  return recorder_.evaluated(look_.certificate,
+                             {look_.objective(), look_.allowance(eps(), recorder_.target_trace()), Route::qr});
 }
 
 // V: an orthonormal basis of Y_0, filled up to r + g columns with random ones. They find what Y_0 is orthogonal to.

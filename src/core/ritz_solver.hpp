@@ -18,6 +18,9 @@
 #include "core/recorder.hpp"
 #include "core/subspace.hpp"
 
+#include <optional>
+#include <utility>
+
 namespace itspace {
 
 template <Storage Scalar>
@@ -27,6 +30,15 @@ class RitzSolver {
              Index passes_before);
 
   Result<Scalar> run(const OnStep<Scalar>& on_step);
+
+  // What drive() asks for.
+  Recorder& recorder() { return recorder_; }
+  std::optional<Status> look_at(Index k, bool last);
+  const Block<Scalar>& current() const { return y_; }
+  void keep_best() { best_ = y_; }
+  Block<Scalar> take_best() { return std::move(best_); }
+  std::optional<StepMade> make_step(bool next_is_last);
+  void advance() { std::swap(y_, next_); }
 
  private:
   void make_first_subspace();
@@ -39,8 +51,6 @@ class RitzSolver {
   bool look();
 
   bool project(RitzPairs& pairs);
-  // Y_{k+1} into next_; none where a number was not finite.
-  std::optional<StepMade> make_step(bool last);
   void turn_to_current(const ConstBlockView<Scalar>& sigma_s, const Small& a);
 
   auto v() { return s_.leftCols(v_cols_); }
