@@ -17,36 +17,35 @@ namespace {
 constexpr int classes = 10;
 constexpr int source_classes = 5;
 
-Domain images_of(const IdxArray& images, const IdxArray& labels, int first_class, int last_class, const char* names) {
-  const auto wanted = [&](std::uint8_t label) { return label >= first_class && label <= last_class; };
-  const Index pixels = static_cast<Index>(images.shape[1] * images.shape[2]);
-  const Index count = std::count_if(labels.values.begin(), labels.values.end(), wanted);
-
-  Domain domain;
-  domain.description = fmt::format("Fashion-MNIST classes {}-{} ({}): {} images, {} pixels", first_class, last_class,
-                                   names, count, pixels);
-  domain.features.resize(count, pixels);
-  Index row = 0;
-  for (std::size_t i = 0; i < labels.values.size(); ++i) {
-    if (!wanted(labels.values[i])) continue;
-    const std::uint8_t* image = images.values.data() + i * static_cast<std::size_t>(pixels);
-    for (Index j = 0; j < pixels; ++j) domain.features(row, j) = static_cast<float>(image[j]) / 255.0f;
-    ++row;
-  }
-  return domain;
+Domain images_of(const LabelledImages& images, int first_class, int last_class, const char* names) {
+  std::vector<Index> rows;
+  for (std::size_t i = 0; i < images.labels.size(); ++i)
+    if (images.labels[i] >= first_class && images.labels[i] <= last_class) rows.push_back(static_cast<Index>(i));
+  return {fmt::format("Fashion-MNIST classes {}-{} ({}): {} images, {} pixels", first_class, last_class, names,
+                      rows.size(), images.pixels.cols()),
+          images.pixels(rows, Eigen::all)};
 }
 
 }  // namespace
 
-DomainPair fashion_mnist_domains(const std::filesystem::path& folder) {
-  const IdxArray images = read_idx(folder / "train-images-idx3-ubyte.gz");
-  const IdxArray labels = read_idx(folder / "train-labels-idx1-ubyte.gz");
+LabelledImages fashion_mnist_images(const std::filesystem::path& folder, const std::string& part) {
+  const IdxArray images = read_idx(folder / (part + "-images-idx3-ubyte.gz"));
+  const IdxArray labels = read_idx(folder / (part + "-labels-idx1-ubyte.gz"));
   if (images.shape.size() != 3 || labels.shape.size() != 1 || images.shape[0] != labels.shape[0])
     throw std::runtime_error(fmt::format("{}: the image and label files do not belong together", folder.string()));
   if (std::any_of(labels.values.begin(), labels.values.end(), [](std::uint8_t label) { return label >= classes; }))
     throw std::runtime_error(fmt::format("{}: a label is not in 0 to {}", folder.string(), classes - 1));
-  return {images_of(images, labels, 0, source_classes - 1, "T-shirt, trouser, pullover, dress, coat"),
-          images_of(images, labels, source_classes, classes - 1, "sandal, shirt, sneaker, bag, boot")};
+  const auto count = static_cast<Index>(images.shape[0]),
+             pixels = static_cast<Index>(images.shape[1] * images.shape[2]);
+  using Bytes = Eigen::Matrix<std::uint8_t, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  return {Eigen::Map<const Bytes>(images.values.data(), count, pixels).cast<float>() / 255.0f,
+          {labels.values.begin(), labels.values.end()}};
+}
+
+DomainPair fashion_mnist_domains(const std::filesystem::path& folder) {
+  const LabelledImages images = fashion_mnist_images(folder, "train");
+  return {images_of(images, 0, source_classes - 1, "T-shirt, trouser, pullover, dress, coat"),
+          images_of(images, source_classes, classes - 1, "sandal, shirt, sneaker, bag, boot")};
 }
 
 DomainPair power_law_domains() {

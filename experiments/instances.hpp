@@ -37,6 +37,16 @@ enum class Labels { ignored, wanted };
 // are skipped by name where the user has not supplied them.
 std::vector<std::string> default_instances(const DataFolders& folders, Labels labels);
 
+// Whether there is a folder for the data of `name` at all; what is in it load_instance finds out. Anything of ours
+// (synthetic) and any name that is not one of these is "supplied".
+bool is_supplied(const std::string& name, const DataFolders& folders);
+
+// Whether a name has one of the forms above, so that a misspelt one is refused before the work begins.
+bool is_instance_name(const std::string& name);
+
+// With labels wanted, fashion-mnist is 3,000 training images against the test images, and synthetic has classes and a
+// milder rotation; with labels ignored, fashion-mnist is classes 0-4 against 5-9. A label is any int.
+//
 // @throws std::runtime_error (a file is missing: names the layout wanted) or std::invalid_argument (values: lengths
 // differ, NaN, one class only).
 Instance load_instance(const std::string& name, const DataFolders& folders, Labels labels);
