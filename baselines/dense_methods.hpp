@@ -11,14 +11,16 @@
 namespace itspace::baselines {
 
 // The target with its eigendecomposition, made once and shared by the methods that need a root, a logarithm or an
-// inverse. Where lambda_min <= 0 they see Sigma + delta I, delta = -lambda_min + 1e-8 (appendix D.1).
+// inverse. Where lambda_min <= 0 they see Sigma + delta I, delta = -lambda_min + 1e-8 (appendix D.1). Below d eps
+// lambda_max an eigenvalue counts as 0, whatever sign rounding gave it. A start is treated by the same rule.
 class SpectralTarget {
  public:
   explicit SpectralTarget(const ConstBlockView<double>& sigma);
 
   Index dim() const { return sigma_.rows(); }
-  const Small& sigma() const { return sigma_; }    // as given
-  const Small& root() const { return root_; }      // (Sigma + delta I)^(1/2)
+  const Small& sigma() const { return sigma_; }  // as given
+  Small shifted() const;                         // Sigma + delta I
+  const Small& root() const { return root_; }    // (Sigma + delta I)^(1/2)
   const Small& vectors() const { return vectors_; }
   const SmallVector& values() const { return values_; }  // of Sigma + delta I, ascending, all > 0
   double shift() const { return shift_; }                // delta
@@ -50,16 +52,18 @@ TimedResult log_euclidean_path(const SpectralTarget& target, const ConstBlockVie
 // Affine-invariant: X_t = Sigma^(1/2) (Sigma^(-1/2) X_0 Sigma^(-1/2))^(1-t) Sigma^(1/2).
 TimedResult airm_path(const SpectralTarget& target, const ConstBlockView<double>& start, const DenseOptions& options);
 
-// Gradient descent in the Bures-Wasserstein geometry: X+ = ((1-eta) I + eta T) X ((1-eta) I + eta T).
+// Gradient descent on f = F/2 = W2^2(X, Sigma)/2 in the Bures-Wasserstein geometry: its gradient at X is I - T, T the
+// optimal map from X to Sigma, and X+ = ((1-eta) I + eta T) X ((1-eta) I + eta T).
 struct GradientOptions {
-  double step = 0.5;         // eta at the first try of every step
-  bool backtracking = true;  // halve eta until F(X+) <= F(X) - armijo * eta * ||grad||^2; every trial is a check
-  double armijo = 1e-4;
+  double step = 0.5;         // eta at the first try of every step, in (0, 1]
+  bool backtracking = true;  // halve eta until F(X+) <= F(X) - 2 armijo eta ||grad f||^2; every trial is a check
+  double armijo = 1e-4;      // ||grad f||^2 = tr((T-I) X (T-I))
 };
 TimedResult bw_gradient_descent(const SpectralTarget& target, const ConstBlockView<double>& start,
                                 const DenseOptions& options, const GradientOptions& gradient);
 
-// CORAL (Sun, Feng, Saenko 2016): whitening and recoloring in one shot, A = Sigma^(1/2) X_0^(-1/2), X = A X_0 A'.
+// CORAL (Sun, Feng, Saenko 2016): whitening and recoloring in one shot, A = Sigma^(1/2) X_0^(-1/2), X = A X_0 A'. One
+// row after the start, whatever options.steps says.
 TimedResult coral(const SpectralTarget& target, const ConstBlockView<double>& start, const DenseOptions& options);
 
 // Pi_r of a dense symmetric matrix by a partial eigensolver; adds the sweeps it made to `passes`.

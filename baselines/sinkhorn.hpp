@@ -8,6 +8,7 @@
 #include "baselines/timed_result.hpp"
 
 #include <cstdint>
+#include <limits>
 
 namespace itspace::baselines {
 
@@ -19,6 +20,9 @@ struct SinkhornOptions {
   OnStep<double> on_step = {};
 };
 
+// Trace::steps[i].passes counts here what takes the place of a d x d matrix: two sweeps over the n x m plan for every
+// iteration and one for the projection, and the sweeps over the moved samples that their truncation makes.
+
 // The state of the iteration, for those who want the plan itself: P_ij = exp((f_i + g_j - c_ij)/epsilon) a_i b_j with
 // uniform weights a_i = 1/n, b_j = 1/m.
 class Sinkhorn {
@@ -27,17 +31,22 @@ class Sinkhorn {
   Sinkhorn(const ConstBlockView<double>& source, const ConstBlockView<double>& target, double epsilon);
 
   void iterate(Index times);
-  Small plan() const;              // n x m
-  double marginal_error() const;   // ||P 1 - a||_1 + ||P' 1 - b||_1
+  Small plan() const;                          // n x m
+  double marginal_error() const;               // ||P 1 - a||_1 + ||P' 1 - b||_1
   double epsilon() const { return epsilon_; }  // absolute
   // Every source sample at the mean of where its mass goes, n x d.
   Block<double> barycentric_projection() const;
 
  private:
-  Block<double> target_;
-  Small cost_;
-  double epsilon_;
-  SmallVector f_, g_;
+  void update_source_potential();
+  void update_target_potential();
+  Small kernel() const;
+
+  Small target_;
+  Small scaled_cost_;  // c_ij/epsilon
+  double epsilon_ = 0;
+  SmallVector f_, g_;  // the potentials over epsilon
+  double last_change_ = std::numeric_limits<double>::infinity();
 };
 
 // On the samples themselves; both sets are centred first, as the covariances are.

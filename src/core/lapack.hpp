@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The LAPACK calls of the core, on Eigen's column-major double matrices. They return false where LAPACK did not
-// converge or met a non-finite number; the caller decides what that means.
+// converge or met a non-finite number; the caller decides what that means. Marked for export is what the other
+// libraries of this project use; the header is not installed.
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/export.hpp>
 
 namespace itspace {
 
@@ -13,7 +15,7 @@ bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);
 bool symmetric_eigenvalues(const Small& a, SmallVector& values);
 
 // The `count` largest eigenpairs only, values descending, vectors n x count. `a` is overwritten.
-bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vectors);
+ITSPACE_API bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vectors);
 // The smallest eigenvalue. `a` is overwritten.
 bool smallest_eigenvalue(Small& a, double& value);
 
