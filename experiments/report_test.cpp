@@ -472,6 +472,10 @@ TEST_F(Report, HoldsEverythingOfBothExperiments) {
   const std::string html = content("report.html");
   expect_one_page(html);
   EXPECT_EQ(html.find("figure is missing"), std::string::npos);
+  // What is black on paper takes the colour of the text on a dark page.
+  for (const char* black : {"'black'", "\"black\"", "rgb(  0,   0,   0)", "rgb(0,0,0)"}) {
+    EXPECT_EQ(html.find(black), std::string::npos) << black;
+  }
   for (const char* part : {"3 of 2048 columns hold NaN", "skipped", "Invented CPU", "prefers-color-scheme",
                            "BW-GD, backtracking", "NR (", "chance 13.4", "class=\"number hurts\"", "<svg viewBox"}) {
     EXPECT_NE(html.find(part), std::string::npos) << part;

@@ -111,7 +111,7 @@ Table passage_matrix(const Results& results, const Quantity& quantity) {
 
 // Where the method that should need the fewest passes does not.
 std::string fewest_passes_sentence(const Results& results) {
-  const std::string name = title_of(results, fewest_passes_method);
+  const std::string name = spoken(results, fewest_passes_method);
   std::vector<std::string> exceptions;
   std::size_t compared = 0;
   for (const Measured& measured : measure_instances(results)) {
@@ -126,19 +126,19 @@ std::string fewest_passes_sentence(const Results& results) {
       if (own <= fewest) continue;
       std::vector<std::string> winners;
       for (const MethodMeasures& other : measured.methods) {
-        if (other.passages[t].passes == fewest) winners.push_back(title_of(results, other.method));
+        if (other.passages[t].passes == fewest) winners.push_back(spoken(results, other.method));
       }
       exceptions.push_back(fmt::format("{} at {}: {} with {}, {} {}", measured.instance->info.name,
                                        threshold_name(results.thresholds[t]), in_words(winners), short_number(fewest),
-                                       name, std::isfinite(own) ? "needs " + short_number(own) : "does not get there"));
+                                       name, std::isfinite(own) ? "needs " + short_number(own) : "never gets there"));
     }
   }
-  if (compared == 0) return fmt::format("{} was not run, or no method reached a threshold.", name);
+  if (compared == 0) return fmt::format("{}: not run, or no method reached a threshold.", name);
   if (exceptions.empty()) {
-    return fmt::format("{} needs the fewest passes, alone or tied, on every instance at every threshold.", name);
+    return fmt::format("The fewest passes, alone or tied, on every instance and at every threshold: {}.", name);
   }
   std::string text =
-      fmt::format("{} does not need the fewest passes in {} of {} comparisons: ", name, exceptions.size(), compared);
+      fmt::format("{}: not the fewest passes in {} of {} comparisons. ", name, exceptions.size(), compared);
   for (std::size_t i = 0; i < exceptions.size(); ++i) text += (i > 0 ? "; " : "") + exceptions[i];
   return text + ".";
 }
@@ -175,11 +175,11 @@ std::string speedup_finding(const Results& results, const std::vector<Measured>&
   }
   if (algorithm.empty()) return "";
   std::string text = fmt::format("To {}, {} is {}× as fast as {} in the paper's clock and {}× end to end ({} {})",
-                                 threshold_name(results.thresholds[threshold]), title_of(results, method),
-                                 range(algorithm), title_of(results, base_method), range(end_to_end), algorithm.size(),
+                                 threshold_name(results.thresholds[threshold]), spoken(results, method),
+                                 range(algorithm), spoken(results, base_method), range(end_to_end), algorithm.size(),
                                  algorithm.size() == 1 ? "instance" : "instances");
   if (!lower_bounds.empty())
-    text += fmt::format("; {} never gets there on {}", title_of(results, base_method), in_words(lower_bounds));
+    text += fmt::format("; {} never gets there on {}", spoken(results, base_method), in_words(lower_bounds));
   return text + ".";
 }
 
@@ -192,7 +192,7 @@ std::string rises_finding(const Results& results) {
     sum.steps += record.rises.steps;
     if (record.rises.rises > 0) {
       rising.push_back(
-          fmt::format("{} ({} of {})", title_of(results, record.method), record.rises.rises, record.rises.steps));
+          fmt::format("{} ({} of {})", spoken(results, record.method), record.rises.rises, record.rises.steps));
     }
   }
   if (ours.steps + others.steps == 0) return "";
@@ -244,7 +244,7 @@ Table passes_table(const Results& results) {
 Table speedup_table(const Results& results) {
   Table table;
   table.id = "speedup";
-  table.title = "Speedup over " + title_of(results, base_method);
+  table.title = "Speedup over " + spoken(results, base_method);
   table.how_to_read = {"Ratios of the medians above; larger is faster.",
                        "“>”: the base never got there, and the ratio is to its whole run. NR: the method itself did "
                        "not get there."};

@@ -34,7 +34,7 @@ Cell seconds_cell(const std::optional<Spread>& seconds) {
   if (!seconds || std::isnan(seconds->mean)) return {};
   Cell cell{{short_number(seconds->mean), seconds->mean}};
   if (!std::isnan(seconds->deviation)) {
-    cell.push_back({"± " + short_number(seconds->deviation), seconds->deviation});
+    cell.push_back({fmt::format("± {:.2g}", seconds->deviation), seconds->deviation});
   }
   return cell;
 }
@@ -89,15 +89,15 @@ Table drift_summary_table(const Results& results) {
       "Clean: the same head on the test half without the drift. ↓ marks what is worse than no adaptation.",
       fmt::format("Recovered: the share of the drop from clean to no adaptation that {} wins back at {}, given where "
                   "the drop is at least {:.0f} points.",
-                  title_of(results, ours), budget_name(focus), smallest_drop),
+                  spoken(results, ours), budget_name(focus), smallest_drop),
       "The strongest other is the best mean outside our family at the same budget."};
   table.row_header = "Drift and map";
   table.columns = {{"clean", "", mean_and_std}, {"no adaptation", "", mean_and_std}, {"mean only", "", mean_and_std}};
   for (const Index budget : summary_budgets(results)) {
-    table.columns.push_back({budget_name(budget), title_of(results, ours), mean_and_std});
+    table.columns.push_back({budget_name(budget), spoken(results, ours), mean_and_std});
   }
-  table.columns.push_back({fmt::format("t_{} in seconds", focus), title_of(results, ours), mean_and_std});
-  table.columns.push_back({"recovered", title_of(results, ours), {"share"}});
+  table.columns.push_back({fmt::format("t_{} in seconds", focus), spoken(results, ours), mean_and_std});
+  table.columns.push_back({"recovered", spoken(results, ours), {"share"}});
   table.columns.push_back({"method", fmt::format("strongest other, {}", budget_name(focus)), {}, " ", true});
   table.columns.push_back({"value", fmt::format("strongest other, {}", budget_name(focus)), mean_and_std});
   for (const DriftInstance& instance : results.covdrift) {
@@ -136,7 +136,7 @@ Table drift_table(const Results& results, const DriftInstance& instance, const D
   table.id = fmt::format("covdrift-{}-{}-{}", instance.info.name, group.drift, short_number(group.severity));
   table.title = fmt::format("{}: {}", display_title(instance.info), drift_name(group));
   table.how_to_read = {
-      fmt::format("{} in percent: clean {:.2f}, chance {:.1f}.", instance.metric, clean.mean, instance.chance)};
+      fmt::format("Clean {:.2f}, chance {:.1f}; {} in percent.", clean.mean, instance.chance, instance.metric)};
   table.row_header = "Method";
   for (const std::string& map : maps) {
     for (const Index budget : results.budgets) {
@@ -190,8 +190,8 @@ std::vector<std::string> covdrift_findings(const Results& results) {
       }
     }
     if (conditions == 0) continue;
-    std::string text =
-        fmt::format("With the {} at {}, {} ", map_title(map), budget_name(focus), title_of(results, ours));
+    std::string text = fmt::format("With {} at {}, {} ", std::string(map) == "monge" ? "the Monge map" : map_title(map),
+                                   budget_name(focus), spoken(results, ours));
     text += hurt == 0 ? fmt::format("never falls below no adaptation in {} conditions", conditions)
                       : fmt::format("falls below no adaptation in {} of {} conditions", hurt, conditions);
     if (!shares.empty()) {

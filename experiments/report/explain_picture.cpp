@@ -48,22 +48,36 @@ std::vector<std::pair<double, double>> as_pairs(const Eigen::MatrixX2d& points) 
   return pairs;
 }
 
-// Every pair that carries mass, from x to y; gnuplot's colours have their transparency in front (00 is opaque).
-std::string plan_lines(const TransportExample& example) {
-  std::string text = "$plan << END\n";
+// Every pair that carries mass, in blocks $plan0, $plan1, ... of growing mass: gnuplot's SVG has one opacity per plot.
+constexpr int shades = 8;
+std::string plan_blocks(const TransportExample& example) {
+  std::string blocks[shades];
   const double full = 1.0 / points_each;
   for (Index i = 0; i < example.plan.rows(); ++i) {
     for (Index j = 0; j < example.plan.cols(); ++j) {
       const double share = std::min(1.0, example.plan(i, j) / full);
-      if (share < 0.02) continue;
-      const int transparency = static_cast<int>(std::lround(255 * (1 - 0.9 * std::sqrt(share))));
-      text += fmt::format("{} {} {} {} {}\n", example.source_points(i, 0), example.source_points(i, 1),
-                          example.target_points(j, 0) - example.source_points(i, 0),
-                          example.target_points(j, 1) - example.source_points(i, 1),
-                          (static_cast<long>(transparency) << 24) | 0x777777);
+      if (share < 0.01) continue;
+      blocks[std::min(shades - 1, static_cast<int>(shades * share))] +=
+          fmt::format("{} {} {} {}\n", example.source_points(i, 0), example.source_points(i, 1),
+                      example.target_points(j, 0) - example.source_points(i, 0),
+                      example.target_points(j, 1) - example.source_points(i, 1));
     }
   }
-  return text + "END\n";
+  std::string text;
+  for (int shade = 0; shade < shades; ++shade) {
+    text += fmt::format("$plan{} << END\n{}END\n", shade, blocks[shade].empty() ? "NaN NaN NaN NaN\n" : blocks[shade]);
+  }
+  return text;
+}
+
+// A colour of gnuplot's has its transparency in front, 00 being opaque.
+std::string plan_plots() {
+  std::string text;
+  for (int shade = 0; shade < shades; ++shade) {
+    text += fmt::format("$plan{} using 1:2:3:4 with vectors nohead lw 1.5 lc rgb '#{:02x}777777', \\\n  ", shade,
+                        255 - (255 * (shade + 1)) / shades);
+  }
+  return text;
 }
 
 }  // namespace
@@ -80,8 +94,8 @@ TransportExample transport_example() {
   example.source_points = gaussian_points(example.source_mean, example.source_covariance, 0);
   example.target_points = gaussian_points(example.target_mean, example.target_covariance, 1);
   const Block<double> source = example.source_points, target = example.target_points;
-  baselines::Sinkhorn sinkhorn(source, target, 0.02);
-  sinkhorn.iterate(500);
+  baselines::Sinkhorn sinkhorn(source, target, 0.003);
+  sinkhorn.iterate(2000);
   example.plan = sinkhorn.plan();
   return example;
 }
@@ -96,16 +110,15 @@ Drawing transport_picture(const TransportExample& example) {
   drawing.width = 1120;
   drawing.height = 360;
   std::string& out = drawing.commands;
-  out = "set multiplot\nset key off\nunset border\nunset tics\nset xrange [-5:5]\nset yrange [-2.7:2.7]\n";
-  out += plan_lines(example) + data_block("from", as_pairs(example.source_points)) +
+  out = "set multiplot\nset key off\nunset border\nunset tics\nset xrange [-5.6:5.6]\nset yrange [-2.7:2.7]\n";
+  out += plan_blocks(example) + data_block("from", as_pairs(example.source_points)) +
          data_block("to", as_pairs(example.target_points));
   out += fmt::format(
       "set lmargin at screen 0.01\nset rmargin at screen 0.49\nset bmargin at screen 0.02\nset tmargin at screen 0.88\n"
       "set title 'Sample OT: mass moves between points' font ',15'\n"
-      "plot $plan using 1:2:3:4:5 with vectors nohead lw 1.2 lc rgb variable, \\\n"
-      "  $from using 1:2 with points pt 7 ps 0.7 lc rgb '{}', \\\n  $to using 1:2 with points pt 5 ps 0.65 lc rgb "
-      "'{}'\n",
-      source_colour, target_colour);
+      "plot {2}$from using 1:2 with points pt 7 ps 0.7 lc rgb '{0}', \\\n"
+      "  $to using 1:2 with points pt 5 ps 0.65 lc rgb '{1}'\n",
+      source_colour, target_colour, plan_plots());
 
   // How points of the first ellipse travel: along straight lines, x_t = m_t + ((1-t) I + t T)(x - m_0).
   std::string travel = "$travel << END\n";

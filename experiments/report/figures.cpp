@@ -15,7 +15,7 @@ namespace {
 
 using Points = std::vector<std::pair<double, double>>;
 
-constexpr double lowest_gap = 1e-6;  // what is below is drawn at the lower edge
+constexpr double lowest_gap = 1e-6;  // a curve ends at the lower edge once it is below
 constexpr double paper_severity = 1.70;
 
 // A family has a colour (Okabe and Ito's, told apart without red and green), its members a dash and a marker.
@@ -38,9 +38,9 @@ std::string style_of(const Results& results, const std::string& id) {
     if (method.id == id) break;
     if (method.family == family) ++member;
   }
-  return fmt::format("lc rgb '{}' lw {} dt {} pt {} ps {}", colour_of(family), family == "ours" ? 2.6 : 1.4,
+  return fmt::format("lc rgb '{}' lw {} dt {} pt {} ps {}", colour_of(family), family == "ours" ? 2.4 : 1.4,
                      dashes[member % std::size(dashes)], markers[member % std::size(markers)],
-                     family == "ours" ? 0.6 : 0.45);
+                     family == "ours" ? 0.55 : 0.5);
 }
 
 const char* const axes =
@@ -104,6 +104,7 @@ GapCurve gap_curve(const AlignmentInstance& instance, const std::string& method)
     // The start has used nothing and has no place on a log axis.
     if (median(seconds) > 0) curve.against_seconds.emplace_back(median(seconds), shown);
     if (median(passes) > 0) curve.against_passes.emplace_back(median(passes), shown);
+    if (gap < lowest_gap) break;
   }
   return curve;
 }
@@ -205,31 +206,31 @@ Drawing gap_curves(const Results& results, const AlignmentInstance& instance) {
   const auto panel = [&](const char* label, const Range& range) {
     std::string text =
         fmt::format("set xrange [{}:{}]\nset yrange [{}:{}]\n", range.low / 1.5, range.high * 1.5, bottom, top);
-    text += "set xtics " + decade_tics(range.low / 1.5, range.high * 1.5, 6) + "\nset ytics " +
+    text += "set xtics nomirror " + decade_tics(range.low / 1.5, range.high * 1.5, 6) + "\nset ytics nomirror " +
             decade_tics(bottom, top, 8) + "\nset xlabel " + quoted(label) + "\nunset arrow\nunset label\n";
     for (const double threshold : results.thresholds) {
       if (!(threshold > 0)) continue;
       text += fmt::format(
           "set arrow from graph 0, first {0} to graph 1, first {0} nohead dt (6,4) lw 1 lc rgb '#707070'\n", threshold);
-      text += fmt::format("set label {} at graph 0.99, first {} right offset 0,0.5 tc rgb 'black' front\n",
+      text += fmt::format("set label {} at graph 0.36, first {} center offset 0,0.5 tc rgb 'black' front\n",
                           quoted("gap ≤ " + short_number(threshold)), threshold);
     }
     return text;
   };
-  drawing.commands += panel_place(0.07, 0.395, 0.14, 0.97) + "set ylabel 'gap' offset 1.5,0\n" +
+  drawing.commands += panel_place(0.07, 0.395, 0.17, 0.97) + "set ylabel 'gap' offset 1.5,0\n" +
                       panel("t_alg in seconds (update + projection)", seconds);
   std::vector<Curve> ordered = by_seconds;
   on_top(ordered);
   drawing.commands += plot(ordered);
   drawing.commands +=
-      panel_place(0.45, 0.775, 0.14, 0.97) + "unset ylabel\n" + panel("passes over a d × d matrix", passes);
+      panel_place(0.45, 0.775, 0.17, 0.97) + "unset ylabel\n" + panel("passes over a d × d matrix", passes);
   ordered = by_passes;
   on_top(ordered);
   drawing.commands += plot(ordered);
   // The legend in the order of the tables: a panel with nothing but keys.
   drawing.commands +=
       "unset arrow\nunset label\nunset border\nunset tics\nunset grid\nunset xlabel\nset xrange [1:2]\n" +
-      panel_place(0.78, 0.99, 0.14, 0.97) +
+      panel_place(0.78, 0.99, 0.17, 0.97) +
       "set key at screen 0.79, 0.985 left top reverse Left samplen 3.2 spacing 1.12 font ',12'\n";
   std::vector<Curve> keys = by_seconds;
   for (Curve& key : keys) key.block = "nothing";
@@ -239,7 +240,7 @@ Drawing gap_curves(const Results& results, const AlignmentInstance& instance) {
 
 Drawing drift_curves(const Results& results, const std::vector<const DriftInstance*>& instances) {
   const auto rows = drift_rows(instances);
-  constexpr int row_height = 400;
+  constexpr int row_height = 430;
   Drawing drawing;
   drawing.width = 1280;
   drawing.height = row_height * std::max<int>(1, static_cast<int>(rows.size()));
@@ -263,7 +264,7 @@ Drawing drift_curves(const Results& results, const std::vector<const DriftInstan
     const DriftGroup& group = row.at_budgets;
     const double share = 1.0 / static_cast<double>(rows.size());
     const double floor = 1.0 - share * static_cast<double>(r + 1);
-    const double bottom = floor + 0.27 * share, top = floor + 0.83 * share;
+    const double bottom = floor + 0.29 * share, top = floor + 0.83 * share;
     const auto maps = maps_of(group);
     const double none = value_at(group, "none", "", 0).value_or(Spread{}).mean;
     const double mean = value_at(group, "mean", "", 0).value_or(Spread{}).mean;
@@ -304,9 +305,9 @@ Drawing drift_curves(const Results& results, const std::vector<const DriftInstan
       std::string tics;
       for (const double budget : budgets)
         tics += fmt::format("{}'{:g}' {:g}", tics.empty() ? "" : ", ", budget, budget);
-      out += fmt::format("set xtics ({})\nset ytics autofreq\nset xrange [{}:{}]\n", tics, budgets.front() / 1.2,
-                         budgets.back() * 1.2);
-      out += values_range(range) + "set xlabel 'K, steps'\n";
+      out += fmt::format("set xtics nomirror ({})\nset ytics nomirror autofreq\nset xrange [{}:{}]\n", tics,
+                         budgets.front() / 1.2, budgets.back() * 1.2);
+      out += values_range(range) + "set xlabel 'K, steps' offset 0,0.6\n";
       out += "set title " +
              quoted(maps[m] == "whiten"  ? "whitening–recoloring"
                     : maps[m] == "monge" ? "Monge map"
@@ -314,7 +315,7 @@ Drawing drift_curves(const Results& results, const std::vector<const DriftInstan
              " font ',13'\n";
       if (m == 0) {
         out += fmt::format("set label 900 {} at screen 0.012, {} left font ',14' tc rgb 'black'\n",
-                           quoted(fmt::format("{}: {}. {} in percent, chance {:.1f}", display_title(row.instance->info),
+                           quoted(fmt::format("{}: {}; {} in percent, chance {:.1f}", display_title(row.instance->info),
                                               drift_name(group), row.instance->metric, row.instance->chance)),
                            floor + 0.95 * share);
       }
@@ -345,18 +346,23 @@ Drawing drift_curves(const Results& results, const std::vector<const DriftInstan
       for (const std::string& map : maps) {
         const bool whiten = map == "whiten";
         curves.push_back({add_block(adapted[map]),
-                          fmt::format("{}, K = {}: {}", title_of(results, ours), focus, whiten ? "whitening" : "Monge"),
+                          fmt::format("ITSPACE, K = {}, {}", focus,
+                                      whiten           ? "whitening"
+                                      : map == "monge" ? "Monge"
+                                                       : map),
                           fmt::format("lc rgb '{}' lw 2.6 dt {} pt {} ps 0.6", colour_of("ours"),
                                       whiten ? "(8,4)" : "solid", whiten ? 6 : 7)});
       }
       out += axes + panel_place(0.595, 0.82, bottom, top) + "unset logscale\n" + values_range(sweep_range);
-      out += fmt::format("set xtics autofreq\nset ytics autofreq\nset xrange [{}:{}]\nset xlabel 's_max, severity'\n",
-                         severities.low - 0.05 * (severities.high - severities.low),
-                         severities.high + 0.05 * (severities.high - severities.low));
+      out += fmt::format(
+          "set xtics nomirror autofreq\nset ytics nomirror autofreq\nset xrange [{}:{}]\nset xlabel 's_max, severity' "
+          "offset 0,0.6\n",
+          severities.low - 0.05 * (severities.high - severities.low),
+          severities.high + 0.05 * (severities.high - severities.low));
       out += fmt::format(
           "set title 'value against severity' font ',13'\nset key at screen 0.595, {} left top reverse "
-          "Left maxrows 3 samplen 2.4 spacing 1 width -2 font ',11'\n",
-          floor + 0.145 * share);
+          "Left maxrows 3 samplen 2.4 spacing 1.05 font ',11'\n",
+          floor + 0.125 * share);
       out += plot(curves);
     }
     // The legend of the first two panels.
@@ -365,11 +371,11 @@ Drawing drift_curves(const Results& results, const std::vector<const DriftInstan
       out +=
           "unset border\nunset tics\nunset grid\nunset xlabel\nunset title\nunset logscale\nset xrange [0:1]\nset "
           "yrange [0:1]\n" +
-          panel_place(0.83, 0.99, bottom, top);
+          panel_place(0.83, 0.99, floor + 0.02 * share, floor + 0.98 * share);
       out += fmt::format(
                  "set key at screen 0.835, {} left top reverse Left maxrows 40 samplen 3 spacing 1.05 width 0 font "
                  "',11'\n",
-                 floor + 0.95 * share) +
+                 floor + 0.975 * share) +
              plot(keys);
     }
   }

@@ -168,6 +168,7 @@ std::string inline_svg(const std::string& svg, const std::string& name, const st
   remove_between(text, "<desc>", "</desc>");
   remove_between(text, "<rect x=\"0\" y=\"0\"", "/>");  // the background
   remove_between(text, "<filter", "</filter>");
+  for (const char* black : {"rgb(  0,   0,   0)", "rgb(0,0,0)"}) replace_all(text, black, "black");
   for (const char quote : {'"', '\''}) {
     const std::string q(1, quote);
     replace_all(text, "id=" + q, "id=" + q + name + "-");

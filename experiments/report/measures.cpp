@@ -266,6 +266,12 @@ std::string title_of(const Results& results, const std::string& id) {
   return method && !method->title.empty() ? method->title : id;
 }
 
+std::string spoken(const Results& results, const std::string& id) {
+  std::string title = title_of(results, id);
+  const std::size_t comma = title.find(", ");
+  return comma == std::string::npos ? title : title.replace(comma, 2, " (") + ")";
+}
+
 bool is_ours(const Results& results, const std::string& id) {
   const MethodInfo* method = find_method(results, id);
   return method && method->family == "ours";

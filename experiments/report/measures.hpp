@@ -108,6 +108,8 @@ std::optional<Strongest> strongest_other(const DriftGroup& group, const std::str
 
 const MethodInfo* find_method(const Results& results, const std::string& id);
 std::string title_of(const Results& results, const std::string& id);
+// The title as it stands in a sentence: "BW-GD (backtracking)" for "BW-GD, backtracking".
+std::string spoken(const Results& results, const std::string& id);
 bool is_ours(const Results& results, const std::string& id);
 // The method that stands for the paper's where one must: alpha = 1, else 0.9, else the first of our family.
 std::string representative(const Results& results);

@@ -23,8 +23,17 @@ constexpr const char* style = R"css(
     --ours: #2f2118; --ours-ink: #ff9d5c; --hurt: #3b1f1d; --hurt-ink: #ff9d94; --link: #6cb8ea;
   }
 }
+@media (prefers-color-scheme: dark) {
+  /* The darker colours of the figures, as gnuplot writes them, lighter on a dark page. */
+  .drawing [stroke="rgb(  0, 114, 178)"] { stroke: #56b4e9; }
+  .drawing [color="rgb(  0, 114, 178)"] { color: #56b4e9; }
+  .drawing [stroke="rgb(170,  68, 153)"] { stroke: #dd8fce; }
+  .drawing [color="rgb(170,  68, 153)"] { color: #dd8fce; }
+  .drawing [stroke="rgb(  0, 158, 115)"] { stroke: #2fc79b; }
+  .drawing [color="rgb(  0, 158, 115)"] { color: #2fc79b; }
+}
 * { box-sizing: border-box; }
-html { -webkit-text-size-adjust: 100%; scroll-behavior: smooth; }
+html { -webkit-text-size-adjust: 100%; }
 body {
   margin: 0 auto; padding: 2.5rem 1.25rem 5rem; max-width: 82rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif;
@@ -52,16 +61,17 @@ code { font: .9em ui-monospace, "DejaVu Sans Mono", monospace; background: var(-
 .scroll { overflow-x: auto; margin: .8rem 0 .6rem; border: 1px solid var(--rule); border-radius: 6px;
   background: var(--card); max-width: 100%; width: fit-content; }
 .scroll:focus-visible { outline: 2px solid var(--link); }
-table { border-collapse: collapse; font-size: .85rem; line-height: 1.35; font-variant-numeric: tabular-nums; }
+table { border-collapse: collapse; font-size: .82rem; line-height: 1.35; font-variant-numeric: tabular-nums; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
-th, td { padding: .34rem .7rem; text-align: right; vertical-align: baseline; white-space: nowrap; }
-thead th { vertical-align: bottom; font-weight: 600; color: var(--soft); white-space: normal; min-width: 4.6rem; }
+th, td { padding: .34rem .55rem; text-align: right; vertical-align: baseline; white-space: nowrap; }
+thead th { vertical-align: bottom; font-weight: 600; color: var(--soft); white-space: normal; min-width: 4.2rem; }
 thead tr:last-child th { border-bottom: 1px solid var(--rule); }
 thead th[rowspan] { border-bottom: 1px solid var(--rule); }
 th.over { text-align: center; border-bottom: 1px solid var(--rule); }
 tbody th { font-weight: 500; text-align: left; }
-tr > th:first-child { position: sticky; left: 0; background: var(--card); text-align: left; z-index: 1; max-width: 15rem;
-  white-space: normal; min-width: 8.5rem; }
+thead tr:first-child > th:first-child, tbody tr > th:first-child { position: sticky; left: 0; background: var(--card);
+  text-align: left; z-index: 1; max-width: 15rem; white-space: normal; min-width: 9.5rem; }
+thead tr + tr th { white-space: nowrap; min-width: 0; }
 td.words, th.words { text-align: left; white-space: normal; min-width: 8rem; max-width: 26rem; }
 tbody tr + tr > * { border-top: 1px solid color-mix(in srgb, var(--rule) 55%, transparent); }
 tr.ours > * { background: var(--ours); }
@@ -89,7 +99,7 @@ footer { margin-top: 4rem; border-top: 1px solid var(--rule); padding-top: 1rem;
   h1 { font-size: 1.5rem; }
   dl.facts { grid-template-columns: 1fr; gap: 0; }
   dl.facts dd { margin-bottom: .5rem; }
-  tr > th:first-child { max-width: 9.5rem; min-width: 7rem; }
+  thead tr:first-child > th:first-child, tbody tr > th:first-child { max-width: 8.5rem; min-width: 6.5rem; }
   th, td { padding: .3rem .5rem; }
 }
 @media print { .scroll, .drawing { overflow: visible; border: 0; } h2 { break-before: page; } }
@@ -257,7 +267,8 @@ void add_alignment(Page& page, const Results& results, const PageFigures& figure
   page.section("alignment-instances", "Alignment, instance by instance");
   page.paragraph(
       "In the figures a curve that is lower and further left is better. Colours are families, dashes and markers the "
-      "methods in them; gaps below 10⁻⁶ are drawn at the lower edge, and the start, which has used no time, is left "
+      "methods in them; a curve ends at the lower edge once its gap is below 10⁻⁶, and the start, which has used no "
+      "time, is left "
       "out. The tables hold both clocks side by side, and where the time of a step goes.");
   for (const AlignmentInstance& instance : results.alignment) {
     if (!was_run(instance)) continue;
@@ -282,9 +293,9 @@ void add_covdrift(Page& page, const Results& results, const PageFigures& figures
     const InstanceInfo& info = instance.info;
     page.subsection("covdrift-" + anchor(info.name), display_title(info));
     page.add(
-        fmt::format("<p class=\"soft\">{} in percent over {} classes{}; chance is {:.1f}. d = {}, {} source and {} "
+        fmt::format("<p class=\"soft\">{} classes{}, {} in percent; chance is {:.1f}. d = {}, {} source and {} "
                     "target samples.</p>\n",
-                    escaped(instance.metric), instance.classes, instance.closed_set ? " (closed set)" : "",
+                    instance.classes, instance.closed_set ? " (closed set)" : "", escaped(instance.metric),
                     instance.chance, info.dim, info.source_samples, info.target_samples));
     page.figure(figure_of(figures.covdrift, info.name), "drift-" + info.name,
                 "Value against budget, " + display_title(info),
