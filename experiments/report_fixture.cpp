@@ -18,8 +18,8 @@ struct Invented {
   bool rises;
 };
 
-constexpr Invented methods[] = {{"paper-0.9", "ITSPACE, alpha = 0.9", "ours", 0.3, 0, 0.004, 1, 0, false},
-                                {"paper-1", "ITSPACE, alpha = 1", "ours", 0.25, 0, 0.004, 1, 0, false},
+constexpr Invented methods[] = {{"paper-0.9", "ITSPACE, α = 0.9", "ours", 0.3, 0, 0.004, 1, 0, false},
+                                {"paper-1", "ITSPACE, α = 1", "ours", 0.25, 0, 0.004, 1, 0, false},
                                 {"paper-line-search", "ITSPACE, line search", "ours", 0.2, 0, 0.0045, 1, 0, false},
                                 {"ritz", "Ritz steps", "ours", 0.06, 0, 0.008, 1, 0, false},
                                 {"bw-gd", "BW-GD, backtracking", "full matrix", 0.35, 0, 3.1, -3, 1.4, false},

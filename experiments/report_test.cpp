@@ -51,7 +51,7 @@ Results small_results(std::vector<Run> runs) {
   results.thresholds = {0.1, 0.02};
   results.budgets = {1, 5};
   results.methods = {{"ritz", "Ritz", "ours", "", "", ""},
-                     {"paper-1", "Paper", "ours", "W2", "d2r", ""},
+                     {"paper-1", "Paper", "ours", "W2^2", "d^2 r + r^3", ""},
                      {"bw-gd", "Base", "full matrix", "W2", "d3", ""}};
   AlignmentInstance instance;
   instance.info.name = "small";
@@ -167,6 +167,7 @@ TEST(Rises, AreCountedBeyondRounding) {
   EXPECT_EQ(text_of(row_named(table, "Euclidean").cells[1]), "2 4");
   EXPECT_EQ(text_of(row_named(table, "Euclidean").cells[2]), "no");
   EXPECT_EQ(text_of(row_named(table, "Paper").cells[2]), "yes, in these runs");
+  EXPECT_EQ(text_of(row_named(table, "Paper").cells[3]), "d² r + r³");
 }
 
 TEST(Passes, TheTableSaysWhereRitzIsNotTheFewest) {

@@ -143,6 +143,16 @@ std::string fewest_passes_sentence(const Results& results) {
   return text + ".";
 }
 
+// "d²" for "d^2": formulas come as plain text.
+std::string with_powers(std::string text) {
+  constexpr std::pair<const char*, const char*> powers[] = {{"^2", "²"}, {"^3", "³"}};
+  for (const auto& [plain, typeset] : powers) {
+    for (std::size_t at = text.find(plain); at != std::string::npos; at = text.find(plain))
+      text.replace(at, 2, typeset);
+  }
+  return text;
+}
+
 Part speedup_part(const Speedup& speedup) {
   if (speedup.not_reached) return {"NR", no_number};
   if (std::isnan(speedup.ratio)) return {"n/a", no_number};
@@ -235,7 +245,8 @@ Table passes_table(const Results& results) {
   table.title = "Passes to gap: sweeps over a d × d matrix";
   table.how_to_read = {
       "A pass is one sweep over a d × d matrix, whatever the number of columns it multiplies; a full "
-      "eigendecomposition counts as d of them.",
+      "eigendecomposition "
+      "counts as d of them, and for sample OT it is a sweep over the plan between the samples.",
       "Bold: the fewest of an instance."};
   table.findings = {fewest_passes_sentence(results)};
   return table;
@@ -293,7 +304,7 @@ Table behaviour_table(const Results& results) {
     TableRow row;
     row.label = title_of(results, record.method);
     row.ours = is_ours(results, record.method);
-    const auto words = [](const std::string& text) { return text.empty() ? Cell{} : Cell{{text}}; };
+    const auto words = [](const std::string& text) { return text.empty() ? Cell{} : Cell{{with_powers(text)}}; };
     row.cells = {words(info ? info->objective : ""),
                  {{std::to_string(record.rises.rises), static_cast<double>(record.rises.rises)},
                   {std::to_string(record.rises.steps), static_cast<double>(record.rises.steps)}},

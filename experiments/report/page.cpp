@@ -233,7 +233,7 @@ void add_terms(Page& page, const Results& results) {
   }
   if (!results.covdrift.empty()) {
     term("CovDrift",
-         "A linear head is trained on the source and frozen. The target's features drift along 16 directions. Each "
+         "A linear head is trained on the source and frozen. The target's features drift along r directions. Each "
          "method gets K steps and unlabeled samples to bring the covariance back; the head then judges the test half.");
     term("Natural shift, scale, mix",
          "No drift beyond what the data bring; stretching the leading source directions by factors from 1 to s_max; "
@@ -242,7 +242,9 @@ void add_terms(Page& page, const Results& results) {
          "Two ways to move samples once the covariances are known: the paper's, and the optimal transport map, which "
          "moves samples least.");
     term("↓", "Worse than no adaptation. Adaptation can hurt, and where it does the table says so in the cell.");
-    term("Endpoint", "The map from the target's own covariance: what a method arrives at if it goes all the way.");
+    term(
+        "Endpoint",
+        "The map from the best rank-r part of the target's covariance: where a method arrives if it goes all the way.");
   }
   page.add("</dl>\n");
 }
