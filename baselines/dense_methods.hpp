@@ -55,7 +55,7 @@ TimedResult airm_path(const SpectralTarget& target, const ConstBlockView<double>
 // Gradient descent on f = F/2 = W2^2(X, Sigma)/2 in the Bures-Wasserstein geometry: its gradient at X is I - T, T the
 // optimal map from X to Sigma, and X+ = ((1-eta) I + eta T) X ((1-eta) I + eta T).
 struct GradientOptions {
-  double step = 0.5;         // eta at the first try of every step, in (0, 1]
+  double step = 0.9;         // eta at the first try of every step, in (0, 1]
   bool backtracking = true;  // halve eta until F(X+) <= F(X) - 2 armijo eta ||grad f||^2; every trial is a check
   double armijo = 1e-4;      // ||grad f||^2 = tr((T-I) X (T-I))
 };

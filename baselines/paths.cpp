@@ -89,7 +89,8 @@ TimedResult log_euclidean_path(const SpectralTarget& target, const ConstBlockVie
     // exp is monotone: the leading part of exp(L) is the exponential of the leading part of L.
     proceed = log.report(log.projection([&]() -> Block<double> {
       const LeadingPairs pairs = leading_pairs(mean, options.rank, log.passes());
-      return pairs.vectors * (pairs.values.array() / 2).exp().matrix().asDiagonal();
+      const SmallVector roots = (pairs.values.array() / 2).exp();
+      return pairs.vectors * roots.asDiagonal();
     }));
   }
   return log.finish(target.sigma().trace());
@@ -103,10 +104,9 @@ TimedResult airm_path(const SpectralTarget& target, const ConstBlockView<double>
   bool proceed = report_start(log, x0, options.rank);
   // With the factor R = V diag(lambda)^(1/2) of Sigma in place of its root: R^(-1) X_0 R^(-1)' = U diag(n) U',
   // W = R U, X_t = W diag(n)^(1-t) W'. Kept as these two; the truncation needs products with them only.
-  const Small inverse_transposed = log.preprocessing(
-      [&]() -> Small { return target.vectors() * target.values().array().rsqrt().matrix().asDiagonal(); });
-  const Small factor =
-      log.preprocessing([&]() -> Small { return target.vectors() * target.values().cwiseSqrt().asDiagonal(); });
+  const auto columns_scaled = [&](const SmallVector& by) -> Small { return target.vectors() * by.asDiagonal(); };
+  const Small inverse_transposed = log.preprocessing([&] { return columns_scaled(target.values().array().rsqrt()); });
+  const Small factor = log.preprocessing([&] { return columns_scaled(target.values().cwiseSqrt()); });
   Small w;
   SmallVector n, weights;
   for (Index k = 1; proceed && k <= options.steps; ++k) {

@@ -41,6 +41,9 @@ SmallVector multiply(const Small& a, const SmallVector& x, CBLAS_TRANSPOSE op) {
   return y;
 }
 
+// Below e^-600 an entry counts for nothing; as a subnormal number it would slow every product down a hundredfold.
+constexpr double least_exponent = -600;
+
 double largest_change(const SmallVector& a, const SmallVector& b) {
   return (a - b).cwiseAbs().maxCoeff();
 }
@@ -74,7 +77,8 @@ void Sinkhorn::update_source_potential() {
   SmallVector largest = SmallVector::Constant(f_.size(), -std::numeric_limits<double>::infinity());
   for (Index j = 0; j < g_.size(); ++j) largest = largest.array().max(g_(j) - scaled_cost_.col(j).array());
   Eigen::ArrayXd sum = Eigen::ArrayXd::Zero(f_.size());
-  for (Index j = 0; j < g_.size(); ++j) sum += (g_(j) - scaled_cost_.col(j).array() - largest.array()).exp();
+  for (Index j = 0; j < g_.size(); ++j)
+    sum += (g_(j) - scaled_cost_.col(j).array() - largest.array()).max(least_exponent).exp();
   f_ = -(largest.array() + (sum / double(g_.size())).log());
 }
 
@@ -84,14 +88,15 @@ void Sinkhorn::update_target_potential() {
   for (Index j = 0; j < g_.size(); ++j) {
     exponent = f_.array() - scaled_cost_.col(j).array();
     const double largest = exponent.maxCoeff();
-    g_(j) = -(largest + std::log((exponent - largest).exp().sum() / double(f_.size())));
+    g_(j) = -(largest + std::log((exponent - largest).max(least_exponent).exp().sum() / double(f_.size())));
   }
 }
 
 // exp(f_i + g_j - c_ij)
 Small Sinkhorn::kernel() const {
   Small kernel(f_.size(), g_.size());
-  for (Index j = 0; j < g_.size(); ++j) kernel.col(j) = (f_.array() + g_(j) - scaled_cost_.col(j).array()).exp();
+  for (Index j = 0; j < g_.size(); ++j)
+    kernel.col(j) = (f_.array() + g_(j) - scaled_cost_.col(j).array()).max(least_exponent).exp();
   return kernel;
 }
 
@@ -99,7 +104,7 @@ Small Sinkhorn::kernel() const {
 // multiply by the kernel at the current potentials instead (the same iteration: u = exp(df), v = exp(dg)), and u and v
 // are absorbed into the potentials long before anything can overflow (Schmitzer 2019).
 void Sinkhorn::iterate(Index times) {
-  constexpr double settled = 5, absorb_beyond = 50;
+  constexpr double settled = 5, absorb_beyond = 50, not_to_be_trusted = 300;
   const double n = double(f_.size()), m = double(g_.size());
   while (times > 0) {
     if (last_change_ > settled) {
@@ -117,13 +122,15 @@ void Sinkhorn::iterate(Index times) {
       const SmallVector next_u = m * multiply(k, v, CblasNoTrans).cwiseInverse();
       const SmallVector next_v = n * multiply(k, next_u, CblasTrans).cwiseInverse();
       drift = std::max(next_u.array().log().abs().maxCoeff(), next_v.array().log().abs().maxCoeff());
-      if (!std::isfinite(drift)) break;  // a row of the kernel has underflowed: back to logarithms
+      if (!(drift < not_to_be_trusted)) {  // a row of the kernel has underflowed: back to logarithms
+        last_change_ = std::numeric_limits<double>::infinity();
+        break;
+      }
       u = next_u;
       v = next_v;
     }
     f_.array() += u.array().log();
     g_.array() += v.array().log();
-    if (!std::isfinite(drift)) last_change_ = std::numeric_limits<double>::infinity();
   }
 }
 
@@ -139,8 +146,9 @@ double Sinkhorn::marginal_error() const {
 
 Block<double> Sinkhorn::barycentric_projection() const {
   const Small p = kernel();
-  const Small means = product(p, target_);
-  return p.rowwise().sum().cwiseInverse().asDiagonal() * means;
+  const Small sums = product(p, target_);
+  const SmallVector inverse_mass = p.rowwise().sum().cwiseInverse();
+  return inverse_mass.asDiagonal() * sums;
 }
 
 namespace {
@@ -187,7 +195,8 @@ Small cholesky(const ConstBlockView<double>& covariance) {
   if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', d, l.data(), d) != 0) {
     // The shift of D.1 is absolute; next to large variances it is lost in rounding.
     const SymmetricEigen eigen(covariance);
-    return eigen.vectors() * eigen.values().cwiseMax(0.0).cwiseSqrt().asDiagonal();
+    const SmallVector roots = eigen.values().cwiseMax(0.0).cwiseSqrt();
+    return eigen.vectors() * roots.asDiagonal();
   }
   l.triangularView<Eigen::StrictlyUpper>().setZero();
   return l;

@@ -79,7 +79,7 @@ TEST(PartialEigen, FindsTheLeadingPairs) {
 }
 
 TEST(PartialEigen, RepeatedEigenvaluesAreFoundAsOftenAsTheyAre) {
-  const std::vector<std::pair<const char*, Vector>> spectra{
+  std::vector<std::pair<const char*, Vector>> spectra{
       {"identity", Vector::Ones(d)},
       {"zero", Vector::Zero(d)},
       {"a projector", filled({{5, 1.0}, {d, 0.0}})},
@@ -87,6 +87,14 @@ TEST(PartialEigen, RepeatedEigenvaluesAreFoundAsOftenAsTheyAre) {
       {"copies in the middle", filled({{3, 5.0}, {9, 2.0}, {4, 1.0}})},
       {"identity plus rank two", filled({{1, 9.0}, {1, 4.0}, {d, 1.0}})},
   };
+  // The tail converges before a start of four columns can have shown more than four copies: only a fresh block does.
+  Vector copies_first(d), copies_between(d);
+  for (Index i = 0; i < d; ++i) {
+    copies_first(i) = i < 16 ? 1 : std::pow(0.5, double(i - 15));
+    copies_between(i) = i < 8 ? std::pow(2, double(8 - i)) : i < 16 ? 1 : std::pow(0.8, double(i - 15));
+  }
+  spectra.emplace_back("copies before a fast tail", copies_first);
+  spectra.emplace_back("copies before a slower tail", copies_between);
   for (const auto& [name, lambda] : spectra) {
     SCOPED_TRACE(name);
     const Known problem = known(lambda, 4);
