@@ -53,7 +53,7 @@ TimedResult bw_gradient_descent(const SpectralTarget& target, const ConstBlockVi
       if (!here.looked_at) look_at(here, target, log.passes());
       const Small moved = product(optimal_map(target, here.sandwich), here.x);
       const Small cross = plus_transpose(moved);
-      log.passes() += 2;
+      log.passes() += 3;  // S V, its square, T X
       // f = F/2 has the gradient I - T at X, and ||I - T||^2_X = tr((T-I) X (T-I)) = tr Sigma - 2 tr(TX) + tr X.
       const double slope = sigma.trace() - 2 * moved.trace() + here.x.trace();
       for (int halvings = 0;; ++halvings) {

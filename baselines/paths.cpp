@@ -36,7 +36,8 @@ TimedResult bw_geodesic(const SpectralTarget& target, const ConstBlockView<doubl
         x0 = positive_definite(std::move(x0));
         const Small map = optimal_map(target, SymmetricEigen(congruence(target.root(), x0)));
         cross = plus_transpose(product(map, x0));
-        log.passes() += target.dim() + 4;  // the eigendecomposition; S X_0 S, S V and T X_0
+        log.passes() +=
+            target.dim() + 6;  // the eigendecomposition, the Cholesky trial; S X_0 S, S V, its square, T X_0
       }
       x = (1 - t) * (1 - t) * x0 + t * (1 - t) * cross + t * t * sigma;
       log.passes() += 3;
@@ -117,7 +118,7 @@ TimedResult airm_path(const SpectralTarget& target, const ConstBlockView<double>
         const SymmetricEigen eigen(congruence(inverse_transposed, x0));
         n = eigen.values().cwiseMax(0.0);
         w = product(factor, eigen.vectors());
-        log.passes() += target.dim() + 3;
+        log.passes() += target.dim() + 4;  // the Cholesky trial, the congruence, the eigendecomposition, W
       }
       weights = n.array().pow(1 - t);
     });
