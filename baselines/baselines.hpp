@@ -17,7 +17,8 @@ struct Options {
   Index passes = 6;
   Index extra = 8;  // columns beyond the rank
   std::uint64_t seed = 0;
-  bool nystrom = false;  // report the truncated Nystrom factor instead of the Ritz factor
+  Index report_from = 1;  // rows of fewer passes are not made: a clock then sees the work of one answer
+  bool nystrom = false;   // report the truncated Nystrom factor instead of the Ritz factor
 };
 
 // `start` is a factor to begin from (d x r), or nullptr for a random one. Either is filled up with random columns.

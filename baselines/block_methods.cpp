@@ -14,7 +14,7 @@ Result<double> randomized_svd(TargetRef<double> target, Index rank, const Block<
     space.clear();
     space.explore(x);
     x = space.products();
-    if (pass == 1) continue;  // the range finder's own pass
+    if (pass == 1 || pass < options.report_from) continue;  // the first is the range finder's own
     double objective = 0;
     Block<double> factor = space.factor(rank, options.nystrom, objective);
     log.report(pass, std::move(factor), objective);
@@ -30,9 +30,11 @@ Result<double> lobpcg(TargetRef<double> target, Index rank, const Block<double>*
   ExploredSubspace::Ritz x = space.ritz(width);
   Block<double> previous(target.dim(), 0), sigma_previous(target.dim(), 0);
   for (Index pass = 1;; ++pass) {
-    double objective = 0;
-    Block<double> factor = space.factor(rank, options.nystrom, objective);
-    log.report(pass, std::move(factor), objective);
+    if (pass >= options.report_from) {
+      double objective = 0;
+      Block<double> factor = space.factor(rank, options.nystrom, objective);
+      log.report(pass, std::move(factor), objective);
+    }
     if (pass == options.passes) break;
     // The residuals Sigma x - x theta are the new directions; what the last step added to x is the third block.
     const Block<double> residual = x.products - x.vectors * x.values.asDiagonal();
@@ -62,11 +64,16 @@ Result<double> block_krylov(TargetRef<double> target, Index rank, const Block<do
   Block<double> x = first_block(target.dim(), rank, start, options);
   for (Index pass = 1; pass <= options.passes; ++pass) {
     const Index added = space.explore(x);
-    if (added == 0) break;  // the subspace is invariant
-    x = space.products().rightCols(added);
+    const bool invariant = added == 0;
+    if (!invariant) x = space.products().rightCols(added);
+    if (invariant ? pass > options.report_from : pass < options.report_from) {
+      if (invariant) break;
+      continue;
+    }
     double objective = 0;
     Block<double> factor = space.factor(rank, options.nystrom, objective);
-    log.report(pass, std::move(factor), objective);
+    log.report(invariant ? pass - 1 : pass, std::move(factor), objective);
+    if (invariant) break;
   }
   return log.finish(target.trace());
 }

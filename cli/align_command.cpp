@@ -4,6 +4,7 @@
 #include "align_report.hpp"
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "interrupt.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
 #include "step_arguments.hpp"
@@ -13,7 +14,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -50,16 +50,6 @@ struct Arguments {
   AlignOptions options;
   bool no_completion = false, skip_last = false, floor = false, json = false, quiet = false;
 };
-
-volatile std::sig_atomic_t interrupted = 0;
-
-// The first Ctrl-C ends the run after the step at hand, the second one ends the program.
-void watch_for_interrupt() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { interrupted = 1; };
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
-  sigaction(SIGINT, &action, nullptr);
-}
 
 void check_arguments(const Arguments& given) {
   check_at_least("--rank", given.rank, 1);
@@ -126,7 +116,7 @@ int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target
     if (talkative) print_line(report.row(step));
     if (!given.iterates.empty()) io::save_npy<Scalar>(iterate_path(given, step.index), iterate);
     progress.show_step(step.index, given.options.steps);
-    return interrupted != 0 ? StepAction::stop : StepAction::proceed;
+    return interrupt_asked() ? StepAction::stop : StepAction::proceed;
   };
   const Result<Scalar> result = start ? align<Scalar>(target.ref(), *start, given.options, on_step)
                                       : align<Scalar>(target.ref(), given.rank, given.options, on_step);

@@ -6,6 +6,7 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <string>
 
 namespace itspace::cli {
 
@@ -27,5 +28,7 @@ Command add_transform(CLI::App& program);
 Command add_distance(CLI::App& program);
 Command add_verify(CLI::App& program);
 Command add_info(CLI::App& program);
+// `command_line` is kept in the results.
+Command add_experiment(CLI::App& program, const std::string& command_line);
 
 }  // namespace itspace::cli

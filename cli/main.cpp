@@ -14,6 +14,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 namespace {
 
@@ -35,10 +36,17 @@ Examples:
   itspace map --source src.npy --target tgt.npy --rank 16 --out map.npz
   itspace transform --map map.npz --in tgt.npy --out mapped.npy  target samples in the source's frame
   itspace distance a.npz b.npz --means --squared           the Frechet distance (FID)
+  itspace experiment alignment --out results               the paper's first experiment, as a page
 
 Exit codes: 0 done; 1 a certificate failed, a product was not finite, or a claim
 is false (the best iterate is still written); 2 bad arguments or values; 3 files
 or memory. `itspace COMMAND --help` explains each command.)";
+
+std::string command_line(int argc, char** argv) {
+  std::string text = "itspace";
+  for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
+  return text;
+}
 
 int run(int argc, char** argv) {
   CLI::App program{about, "itspace"};
@@ -46,9 +54,13 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", fmt::format("itspace {}", itspace::version()), "print the version");
   program.require_subcommand(1);
   program.get_formatter()->column_width(32);
-  const std::array<cli::Command, 6> commands{cli::add_align(program),     cli::add_map(program),
-                                             cli::add_transform(program), cli::add_distance(program),
-                                             cli::add_verify(program),    cli::add_info(program)};
+  const std::array<cli::Command, 7> commands{cli::add_align(program),
+                                             cli::add_map(program),
+                                             cli::add_transform(program),
+                                             cli::add_distance(program),
+                                             cli::add_verify(program),
+                                             cli::add_info(program),
+                                             cli::add_experiment(program, command_line(argc, argv))};
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -2,7 +2,7 @@
 # What a build may choose, and the flags every room shares.
 option(BUILD_SHARED_LIBS "Build shared libraries" ON)
 option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
-option(ITSPACE_BUILD_EXPERIMENTS "Build the demo" ${PROJECT_IS_TOP_LEVEL})
+option(ITSPACE_BUILD_EXPERIMENTS "Build the demo and the experiments" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(ITSPACE_WERROR "Treat warnings as errors" OFF)

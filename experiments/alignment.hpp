@@ -14,8 +14,8 @@ struct AlignmentOptions {
   Index steps = 20;
   std::vector<std::uint64_t> seeds{0, 1, 2};  // each keeps its own `kept_rows` share of the rows
   double kept_rows = 0.8;
-  Index sample_ot_rows = 1000;   // at most so many rows of each side for sample OT
-  double enough = 1e-3;          // a method whose steps cost d^3 stops once its gap is below; 0: all steps
+  Index sample_ot_rows = 1000;       // at most so many rows of each side for sample OT
+  double enough = 1e-3;              // a method whose steps cost d^3 stops once its gap is below; 0: all steps
   std::vector<std::string> methods;  // ids; empty: all
 };
 

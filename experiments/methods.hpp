@@ -9,18 +9,24 @@
 #include "watch.hpp"
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace itspace::experiments {
 
+// What was chosen from a grid on the first problem of an instance and serves the others: name of the choice to value.
+using Tuning = std::map<std::string, double>;
+
 // What the methods of one problem share. Both covariances are dense, d x d; the samples serve sample OT.
 class Problem {
  public:
   // @pre covariances of one size, samples with that many columns.
   Problem(Block<double> start_covariance, Block<double> target_covariance, Block<double> source_samples,
-          Block<double> target_samples, Index rank, std::uint64_t seed);
+          Block<double> target_samples, Index rank, std::uint64_t seed,
+          std::shared_ptr<Tuning> tuning = std::make_shared<Tuning>());
 
   Index rank() const { return rank_; }
   std::uint64_t seed() const { return seed_; }
@@ -31,6 +37,7 @@ class Problem {
   // Pi_r(X_0), where every method starts, and the time it took.
   const Block<double>& start() const { return start_; }
   double start_seconds() const { return start_seconds_; }
+  Tuning& tuning() const { return *tuning_; }
   // Made when first asked for.
   const baselines::SpectralTarget& spectral_target() const;
 
@@ -39,6 +46,7 @@ class Problem {
   Index rank_;
   std::uint64_t seed_;
   double start_seconds_ = 0;
+  std::shared_ptr<Tuning> tuning_;
   mutable std::optional<baselines::SpectralTarget> spectral_target_;
 };
 
@@ -49,9 +57,11 @@ struct MethodRun {
 
 struct Method {
   MethodInfo info;
+  // Row k of the run is what k steps give, whatever the number of steps.
   // `steps` steps; `on_step` is called outside the clocks and may stop the run.
   std::function<MethodRun(const Problem&, Index steps, const OnStep<double>& on_step)> run;
-  bool one_pass_per_run = false;  // the factor after K steps is not row K of a longer run: run it for each budget
+  bool has_budget = true;  // false: it has no steps to count (an eigensolver run to a tolerance); not in covdrift
+  bool cubic = false;      // its steps cost d^3
 };
 
 const std::vector<Method>& all_methods();

@@ -152,7 +152,7 @@ TEST(Speedup, IsTheRatioOfMedians) {
 
 TEST(Rises, AreCountedBeyondRounding) {
   experiments::Run run = run_with_gaps("euclidean", 0, {1, 1, 1, 1, 1});
-  const double objectives[] = {2.0, 2.0 * (1 + 0.5e-9), 1.0, 1.0 + 3e-9, 0.5};
+  const double objectives[] = {2.0, 2.0 * (1 + 0.5e-10), 1.0, 1.0 + 3e-10, 0.5};
   for (std::size_t i = 0; i < 5; ++i) run.rows[i].objective = objectives[i];
   const Rises rises = count_rises(run);
   EXPECT_EQ(rises.rises, 1);

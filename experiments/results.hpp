@@ -30,9 +30,9 @@ struct MethodInfo {
 // One iterate of one run.
 struct Row {
   Index step = 0;
-  Index passes = 0;         // sweeps over a d x d matrix needed to produce it
-  double objective = 0;     // W2^2 by the exact evaluator
-  double gap = 0;           // gap_r
+  Index passes = 0;      // sweeps over a d x d matrix needed to produce it
+  double objective = 0;  // W2^2 by the exact evaluator
+  double gap = 0;        // gap_r
   double update_seconds = 0, projection_seconds = 0, evaluation_seconds = 0;  // cumulative
 
   double algorithm_seconds() const { return update_seconds + projection_seconds; }
@@ -92,7 +92,7 @@ struct DriftInstance {
 };
 
 struct Results {
-  std::string experiment;  // "alignment" or "covdrift"
+  std::string experiment;                 // "alignment" or "covdrift"
   std::string version, command, started;  // started: UTC, ISO 8601
   double seconds = 0;
   Machine machine;

@@ -290,8 +290,8 @@ Table behaviour_table(const Results& results) {
   table.id = "behaviour";
   table.title = "Every method: what it minimises, whether it descends, what a step costs";
   table.how_to_read = {
-      "Rises are counted over all runs: steps after which the exact objective W₂² is larger by more than 1e-9 of "
-      "what it was, out of all steps.",
+      "Rises are counted over all runs: steps after which the exact objective W₂² is larger by more than "
+      "1e-10 of what it was at the start (what the evaluator resolves), out of all steps.",
       fmt::format("Seconds per step: median of t_alg per step over the runs at d = {}.", records.dim)};
   table.row_header = "Method";
   table.columns = {{"objective", "", {}, " ", true},

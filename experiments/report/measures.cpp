@@ -8,7 +8,7 @@
 namespace itspace::experiments::report {
 namespace {
 
-constexpr double relative_rise = 1e-9;
+constexpr double relative_rise = 1e-10;
 
 std::vector<const Run*> runs_of(const AlignmentInstance& instance, const std::string& method) {
   std::vector<const Run*> runs;
@@ -77,7 +77,7 @@ Rises count_rises(const Run& run) {
     const double before = run.rows[i - 1].objective, after = run.rows[i].objective;
     ++result.steps;
     // An objective that is no number has not been shown to fall.
-    if (!(after <= before + relative_rise * std::abs(before))) ++result.rises;
+    if (!(after <= before + relative_rise * std::abs(run.rows.front().objective))) ++result.rises;
   }
   return result;
 }

@@ -24,7 +24,8 @@ struct Passage {
 };
 Passage first_passage(const Run& run, double threshold);
 
-// A rise is a step after which the objective is larger by more than 1e-9 of what it was.
+// A rise is a step after which the objective is larger by more than 1e-10 of what it was at the start: near the floor
+// the evaluator resolves no more, since the objective is the small difference of large traces.
 struct Rises {
   Index rises = 0, steps = 0;
 };
