@@ -25,7 +25,7 @@ namespace ex = itspace::experiments;
 
 constexpr auto about_all = R"(
 Instances:
-  camelyon17, visda2017, terra   DATA/NAME/{source,target}_{x,y}.npy, which you supply (docs/reproduction.md)
+  camelyon17, visda2017, terra   DATA/NAME/{source,target}_{x,y}.npy, which you supply (docs/guides/features.md)
   FOLDER:FROM:TO                 DATA/FOLDER/{FROM,TO}_{x,y}.npy, two domains of a set of your own
   fashion-mnist                  from Debian's package dataset-fashion-mnist
   synthetic, synthetic-512       power-law spectra and rotated axes, d = 2048 or the given one
@@ -134,6 +134,7 @@ int finish(const Arguments& given, const ex::SuiteOutcome& outcome) {
 int run_alignment(Arguments& given) {
   read_shared(given, given.alignment.seeds, given.alignment.methods);
   check_at_least("--steps", given.alignment.steps, 1);
+  check_at_least("--sample-rows", given.alignment.sample_ot_rows, 2);
   given.alignment.rank = given.rank;
   watch_for_interrupt();
   Reporter reporter(given.quiet);
@@ -153,6 +154,7 @@ int run_covdrift(Arguments& given) {
   for (const std::string& drift : given.covdrift.drifts)
     if (drift != "none" && drift != "scale" && drift != "mix")
       misuse(fmt::format("--drift is '{}'", drift), "the drifts are none, scale and mix");
+  check_at_least("--sample-rows", given.covdrift.sample_ot_rows, 2);
   watch_for_interrupt();
   Reporter reporter(given.quiet);
   return finish(given, ex::run_covdrift_suite(given.covdrift, given.suite, reporter.events()));
@@ -192,14 +194,15 @@ Command add_experiment(CLI::App& program, const std::string& command_line) {
   CLI::App* alignment = app->add_subcommand("alignment", "time to gap under a rank budget, against every baseline");
   add_shared(*alignment, *given);
   add_whole(*alignment, "--steps", given->alignment.steps, "steps K of every method")->default_str("20");
-  add_whole(*alignment, "--sample-rows", given->alignment.sample_ot_rows, "rows of each side that sample OT sees")
-      ->default_str("1000");
+  const std::string sample_rows = "rows of each side that sample OT sees";
+  add_whole(*alignment, "--sample-rows", given->alignment.sample_ot_rows, sample_rows)->default_str("1000");
   add_real(*alignment, "--enough", given->alignment.enough, "d^3 methods stop at this gap; 0: make all steps")
       ->default_str("0.001");
 
   CLI::App* covdrift = app->add_subcommand("covdrift", "a frozen head under covariance drift, recovered in K updates");
   add_shared(*covdrift, *given);
   add_list(*covdrift, "--budgets", given->budgets, "numbers of updates K")->default_str("1,2,5,20");
+  add_whole(*covdrift, "--sample-rows", given->covdrift.sample_ot_rows, sample_rows)->default_str("500");
   add_list(*covdrift, "--drift", given->covdrift.drifts, "none, scale, mix")->default_str("none,scale,mix");
   add_list(*covdrift, "--severity", given->severities, "s_max of the drift")->default_str("1.7");
   covdrift->add_flag("--closed-set", given->covdrift.closed_set, "evaluate only samples whose label the source has");

@@ -65,7 +65,7 @@ Run run_method(const Method& method, const Problem& problem, const Evaluator& ev
     watch.checkpoint(doing, share);
     return method.cubic && row.gap <= options.enough ? StepAction::stop : StepAction::proceed;
   };
-  const MethodRun made = method.run(problem, options.steps, on_step);
+  const MethodRun made = method.run(problem, {.steps = options.steps}, on_step);
   const baselines::Timing& timing = made.timed.timing;
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
     run.rows[i].update_seconds = timing.update_seconds.at(i);

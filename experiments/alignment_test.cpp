@@ -48,7 +48,7 @@ double largest_difference(const Block<double>& a, const Block<double>& b) {
 
 TEST(Methods, RowKIsWhatKStepsGive) {
   const Problem given = problem();
-  const MethodRun run = method_named("paper-0.9").run(given, 4, {});
+  const MethodRun run = method_named("paper-0.9").run(given, {.steps = 4}, {});
   const DenseTarget<double> target(given.target_covariance());
   ASSERT_EQ(run.timed.result.iterates.size(), 5u);
   for (Index k = 0; k <= 4; ++k) {
@@ -60,12 +60,22 @@ TEST(Methods, RowKIsWhatKStepsGive) {
   }
 }
 
+TEST(Methods, RowsThatNobodyWantsAreNotMade) {
+  const Problem given = problem();
+  const MethodRun all = method_named("ritz").run(given, {.steps = 5}, {});
+  const MethodRun some = method_named("ritz").run(given, {.steps = 5, .rows = {2, 5}}, {});
+  ASSERT_EQ(some.timed.result.iterates.size(), 3u);
+  EXPECT_EQ(some.timed.result.trace.steps[1].index, 2);
+  EXPECT_EQ(largest_difference(some.timed.result.iterates[1], all.timed.result.iterates[2]), 0);
+  EXPECT_EQ(largest_difference(some.timed.result.iterates[2], all.timed.result.iterates[5]), 0);
+}
+
 TEST(Methods, EveryOneStartsAtTheTruncatedSourceAndKeepsItsClocks) {
   const Problem given = problem();
   for (const Method& method : all_methods()) {
     SCOPED_TRACE(method.info.id);
     Index calls = 0;
-    const MethodRun run = method.run(given, 3, [&](const Step&, const ConstBlockView<double>&) {
+    const MethodRun run = method.run(given, {.steps = 3}, [&](const Step&, const ConstBlockView<double>&) {
       ++calls;
       return StepAction::proceed;
     });
@@ -97,7 +107,7 @@ TEST(Methods, ThoseThatAimAtTheTargetArrive) {
   const double floor = target_distance_squared<double>(best, target);
   for (const char* id : {"ritz", "bw-gd", "bw-gd-unit", "bw-geodesic", "euclidean", "log-euclidean", "airm", "coral",
                          "randomized-svd", "lobpcg", "block-krylov"}) {
-    const MethodRun run = method_named(id).run(given, 20, {});
+    const MethodRun run = method_named(id).run(given, {.steps = 20}, {});
     const double end = target_distance_squared<double>(run.timed.result.iterates.back(), target);
     EXPECT_NEAR(end, floor, 1e-5 * target.trace()) << id;
   }

@@ -163,7 +163,7 @@ class Cell {
       return method.cubic && gap_of(factor) <= options_.enough ? StepAction::stop : StepAction::proceed;
     };
     const Index most = *std::max_element(options_.budgets.begin(), options_.budgets.end());
-    const MethodRun run = method.run(problem_, most, on_step);
+    const MethodRun run = method.run(problem_, {.steps = most, .rows = options_.budgets}, on_step);
     const Result<double>& result = run.timed.result;
     const baselines::Timing& timing = run.timed.timing;
     for (const Index budget : options_.budgets) {

@@ -27,7 +27,7 @@ struct CovDriftOptions {
   bool closed_set = false;              // evaluate only target-test samples whose label the source has
   std::vector<std::string> methods;     // ids; empty: all
   Index most_rows = 10000;              // of each domain, chosen by seed
-  Index sample_ot_rows = 1000;          // at most so many rows of each side for sample OT
+  Index sample_ot_rows = 500;           // at most so many rows of each side for sample OT
   double enough = 1e-6;  // a method whose steps cost d^3 stops once its gap is below: what it has serves later budgets
 };
 

@@ -2,7 +2,7 @@
 //
 // The data of the experiments: a labelled source and a labelled target, found by name.
 //
-//   camelyon17, visda2017, terra    <data>/<name>/{source,target}_{x,y}.npy, made by the user (docs/reproduction.md)
+//   camelyon17, visda2017, terra    <data>/<name>/{source,target}_{x,y}.npy, made by the user (docs/guides/features.md)
 //   FOLDER:FROM:TO                  <data>/FOLDER/{FROM,TO}_{x,y}.npy, for sets of several domains
 //   fashion-mnist                   from Debian's dataset-fashion-mnist
 //   synthetic                       power-law spectra, rotated axes, d = 2048 (synthetic-512: another d)

@@ -26,11 +26,11 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Short work is timed again, since its first run meets cold caches: the median of at most five runs within a tenth of a
-// second.
+// Short work is timed again, since its first run meets cold caches: the median of at most five runs within a
+// twentieth of a second.
 template <class Work>
 double median_seconds(const Work& work) {
-  constexpr double patience = 0.1;
+  constexpr double patience = 0.05;
   constexpr std::size_t most_runs = 5;
   std::vector<double> seconds;
   for (double spent = 0; seconds.size() < most_runs && (seconds.empty() || spent < patience);) {
@@ -46,7 +46,8 @@ double median_seconds(const Work& work) {
 // A run whose row k is a run of its own, of k passes or steps, so that its time holds what k steps need and no more.
 // `solve` makes the k-th; where it has no iterate yet (a range finder's first pass) the row is left out.
 template <class Solve>
-TimedResult row_by_row(const Problem& problem, Index steps, const OnStep<double>& on_step, const Solve& solve) {
+TimedResult row_by_row(const Problem& problem, const Budget& budget, const OnStep<double>& on_step,
+                       const Solve& solve) {
   TimedResult timed;
   timed.timing.preprocessing_seconds = problem.start_seconds();
   Trace& trace = timed.result.trace;
@@ -67,7 +68,8 @@ TimedResult row_by_row(const Problem& problem, Index steps, const OnStep<double>
     return !on_step || on_step(row, factor) == StepAction::proceed;
   };
   bool proceed = report(0, 0, 0, problem.start());
-  for (Index k = 1; proceed && k <= steps; ++k) {
+  for (Index k = 1; proceed && k <= budget.steps; ++k) {
+    if (!budget.rows.empty() && std::find(budget.rows.begin(), budget.rows.end(), k) == budget.rows.end()) continue;
     Result<double> result;
     const double seconds = median_seconds([&] { result = solve(k); });
     if (result.factor.size() == 0) continue;
@@ -79,9 +81,9 @@ TimedResult row_by_row(const Problem& problem, Index steps, const OnStep<double>
 }
 
 Method by_align(MethodInfo info, const AlignOptions& options) {
-  return {std::move(info), [options](const Problem& problem, Index steps, const OnStep<double>& on_step) {
+  return {std::move(info), [options](const Problem& problem, const Budget& budget, const OnStep<double>& on_step) {
             const DenseTarget<double> target(problem.target_covariance());
-            return MethodRun{row_by_row(problem, steps, on_step,
+            return MethodRun{row_by_row(problem, budget, on_step,
                                         [&](Index k) {
                                           AlignOptions of_k = options;
                                           of_k.steps = k;
@@ -95,9 +97,10 @@ Method by_align(MethodInfo info, const AlignOptions& options) {
 using Eigensolver = Result<double> (*)(TargetRef<double>, Index, const Block<double>*, const baselines::Options&);
 
 Method by_eigensolver(MethodInfo info, Eigensolver solve, bool nystrom) {
-  return {std::move(info), [solve, nystrom](const Problem& problem, Index steps, const OnStep<double>& on_step) {
+  return {std::move(info),
+          [solve, nystrom](const Problem& problem, const Budget& budget, const OnStep<double>& on_step) {
             const DenseTarget<double> target(problem.target_covariance());
-            return MethodRun{row_by_row(problem, steps, on_step,
+            return MethodRun{row_by_row(problem, budget, on_step,
                                         [&](Index k) {
                                           return solve(target, problem.rank(), &problem.start(),
                                                        {.passes = k, .report_from = k, .nystrom = nystrom});
@@ -111,9 +114,9 @@ constexpr double lanczos_tolerances[] = {0.5, 0.3, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 
 constexpr Index lanczos_restarts = 1000;
 
 Method by_lanczos(MethodInfo info) {
-  Method method{std::move(info), [](const Problem& problem, Index, const OnStep<double>& on_step) {
+  Method method{std::move(info), [](const Problem& problem, const Budget&, const OnStep<double>& on_step) {
                   const DenseTarget<double> target(problem.target_covariance());
-                  return MethodRun{row_by_row(problem, std::size(lanczos_tolerances), on_step,
+                  return MethodRun{row_by_row(problem, Budget{.steps = std::size(lanczos_tolerances)}, on_step,
                                               [&](Index k) {
                                                 return baselines::lanczos(target, problem.rank(), &problem.start(),
                                                                           lanczos_tolerances[k - 1], lanczos_restarts,
@@ -128,8 +131,8 @@ Method by_lanczos(MethodInfo info) {
 
 template <class Run>
 Method by_dense(MethodInfo info, const Run& run) {
-  Method method{std::move(info), [run](const Problem& problem, Index steps, const OnStep<double>& on_step) {
-                  const DenseOptions options{.rank = problem.rank(), .steps = steps, .on_step = on_step};
+  Method method{std::move(info), [run](const Problem& problem, const Budget& budget, const OnStep<double>& on_step) {
+                  const DenseOptions options{.rank = problem.rank(), .steps = budget.steps, .on_step = on_step};
                   return MethodRun{run(problem.spectral_target(), problem.start_covariance(), options), ""};
                 }};
   method.cubic = true;
@@ -160,10 +163,10 @@ double best_epsilon(const Problem& problem, const std::string& name, const Run& 
 template <class Run>
 Method by_sinkhorn(MethodInfo info, const Run& run) {
   const std::string id = info.id;
-  return {std::move(info), [run, id](const Problem& problem, Index steps, const OnStep<double>& on_step) {
+  return {std::move(info), [run, id](const Problem& problem, const Budget& budget, const OnStep<double>& on_step) {
             const auto with = [&](double epsilon, const OnStep<double>& report) {
               return run(problem, baselines::SinkhornOptions{.rank = problem.rank(),
-                                                             .steps = steps,
+                                                             .steps = budget.steps,
                                                              .iterations_per_step = iterations_per_step,
                                                              .epsilon = epsilon,
                                                              .on_step = report});

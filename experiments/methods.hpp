@@ -55,11 +55,17 @@ struct MethodRun {
   std::string settings;  // what was chosen for this problem, such as epsilon
 };
 
+struct Budget {
+  Index steps = 20;
+  // A solver that is run anew for every row, so that its time holds what k steps need and no more, makes these only;
+  // empty: all. Row 0, the start, is always made.
+  std::vector<Index> rows = {};
+};
+
 struct Method {
   MethodInfo info;
-  // Row k of the run is what k steps give, whatever the number of steps.
-  // `steps` steps; `on_step` is called outside the clocks and may stop the run.
-  std::function<MethodRun(const Problem&, Index steps, const OnStep<double>& on_step)> run;
+  // Row k is what k steps give; `on_step` is called outside the clocks and may stop the run.
+  std::function<MethodRun(const Problem&, const Budget&, const OnStep<double>& on_step)> run;
   bool has_budget = true;  // false: it has no steps to count (an eigensolver run to a tolerance); not in covdrift
   bool cubic = false;      // its steps cost d^3
 };

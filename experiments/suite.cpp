@@ -175,15 +175,19 @@ SuiteOutcome run_covdrift_suite(const CovDriftOptions& options, const SuiteOptio
                   options.shrinkage, options.eigenvalue_floor),
       "Drift, on features standardised by the source: x + U diag(s_i - 1) V'x, V the leading source directions, s_i "
       "linear from 1 to the severity; scale: U = V; mix: U seeded orthonormal; none: the natural shift alone.",
+      fmt::format("Sample OT sees at most {} rows of each side, not shrunk; its regularisation is chosen on the first "
+                  "cell of an instance.",
+                  options.sample_ot_rows),
       "The head is trained once per seed on the source and frozen; adaptation sees the unlabeled half of the target, "
       "the value is measured on the other half.",
   };
   const std::string key = fmt::format(
-      "covdrift {} rank {} seeds {} budgets {} drifts {} severities {} shrinkage {} floor {} closed {} methods {} "
-      "threads {}",
+      "covdrift {} rank {} seeds {} budgets {} drifts {} severities {} shrinkage {} floor {} closed {} most rows {} "
+      "sample rows {} enough {} methods {} threads {}",
       version(), options.rank, fmt::join(options.seeds, ","), fmt::join(options.budgets, ","),
       fmt::join(options.drifts, ","), fmt::join(options.severities, ","), options.shrinkage, options.eigenvalue_floor,
-      options.closed_set, fmt::join(options.methods, ","), results.machine.blas_threads);
+      options.closed_set, options.most_rows, options.sample_ot_rows, options.enough, fmt::join(options.methods, ","),
+      results.machine.blas_threads);
   results.covdrift = run_instances<DriftInstance>(
       suite, events, key, Labels::wanted, outcome,
       [&](const Instance& instance, const Watch& of_run) { return run_covdrift(instance, options, of_run); });
