@@ -136,7 +136,7 @@ void load_files(const fs::path& folder, const std::string& from, const std::stri
                 Instance& instance) {
   const std::string layout = fmt::format(
       "wanted in {}: {}_x.npy and {}_x.npy (features, n x d, a row is a sample) and {}_y.npy and {}_y.npy "
-      "(labels, n integers). Name the folder above it with --data or ITSPACE_DATA; docs/reproduction.md "
+      "(labels, n integers). Name the folder above it with --data or ITSPACE_DATA; docs/guides/features.md "
       "says how to make the files",
       folder.string(), from, to, from, to);
   std::error_code ignored;

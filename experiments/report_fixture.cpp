@@ -163,7 +163,7 @@ Results made_up_results() {
   skipped.info.name = "camelyon17";
   skipped.info.title = "Camelyon17, hospital shift";
   skipped.info.outcome = Outcome::skipped;
-  skipped.info.reason = "no <data>/camelyon17/{source,target}_{x,y}.npy; docs/reproduction.md says how to make them";
+  skipped.info.reason = "no <data>/camelyon17/{source,target}_{x,y}.npy; docs/guides/features.md says how to make them";
   results.alignment.push_back(failed);
   results.alignment.push_back(skipped);
   results.covdrift = {
