@@ -32,12 +32,13 @@ template <Storage Scalar>
 ObjectiveGradient<Scalar> objective_and_gradient(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                                  TargetRef<Scalar> target) {
   // A full step without completion lands on B.
-  const AlignOptions to_b{.steps = 1, .step_size = StepSize::alpha(1), .completion = false, .evaluate_last = false};
-  auto at_b = align<Scalar>(target, factor, to_b);
+  const AlignOptions to_b{
+      .steps = 1, .step_size = StepSize::alpha(1), .completion = false, .evaluate_last = false, .keep_iterates = true};
+  const auto at_b = align<Scalar>(target, factor, to_b);
   require(at_b.status() == Status::step_limit,
           "the product of the target with the factor is not finite; check both "
           "for values that are not finite or too large");
-  return {at_b.trace.steps.front().objective, Scalar(2) * (factor - at_b.factor)};
+  return {at_b.trace.steps.front().objective, Scalar(2) * (factor - at_b.iterates.at(1))};
 }
 
 template <Storage Scalar>
