@@ -23,7 +23,7 @@ from ._distance import (
     truncate,
     truncate_factor,
 )
-from ._map import TransportMap
+from ._map import LowRankGaussian, TransportMap, model_of
 from ._target import Target, auto_rank, random_start, start_from
 
 __version__: str = _version()
@@ -31,6 +31,7 @@ __version__: str = _version()
 __all__ = [
     "AlignResult",
     "FrechetAccumulator",
+    "LowRankGaussian",
     "Target",
     "TransportMap",
     "align",
@@ -42,6 +43,7 @@ __all__ = [
     "gaussian_w2",
     "geodesic",
     "leading_eigenvalues",
+    "model_of",
     "objective_and_features_gradient",
     "objective_and_gradient",
     "random_start",

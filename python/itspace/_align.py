@@ -77,6 +77,9 @@ class AlignResult:
             self._trace = trace
         return self._trace
 
+    def __reduce__(self) -> Any:
+        return _restore, (self.factor, self.trace, self.iterates)
+
     def __repr__(self) -> str:
         objectives = self.trace["objective"]
         return (
@@ -88,6 +91,15 @@ class AlignResult:
         from ._html import result_html
 
         return result_html(self)
+
+
+def _plain(trace: Dict[str, Any]) -> Dict[str, Any]:
+    """A trace with lists for arrays, as the extension reads it."""
+    return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in trace.items()}
+
+
+def _restore(factor: Any, trace: Dict[str, Any], iterates: List[Any]) -> AlignResult:
+    return AlignResult(factor, _core.Trace.from_dict(_plain(trace)), iterates)
 
 
 def _progress(steps: int, callback: Optional[Callback]) -> "tuple[Callback, Callable[[], None]]":
@@ -269,10 +281,7 @@ def verify(factor: Any, target: Any, trace: Any = None) -> Dict[str, Any]:
     core, _ = as_target(target, dtype=array.dtype)
     if array.dtype != core.dtype:
         array = array.astype(core.dtype)
-    claims = trace
-    if claims is not None:
-        claims = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in claims.items()}
-    return _core.verify(core._core, array, claims)
+    return _core.verify(core._core, array, None if trace is None else _plain(trace))
 
 
 def objective_and_gradient(Y: Any, target: Any) -> "tuple[float, Any]":

@@ -23,7 +23,8 @@ def _foreign(value: Any, name: str) -> Tuple[np.ndarray, Wrap]:
         torch = sys.modules["torch"]
         if value.device.type != "cpu":
             raise TypeError(f"{name} is a tensor on device '{value.device}'; move it to the host first: {name}.cpu()")
-        return value.detach().numpy(), torch.from_numpy
+        # Through DLPack: Tensor.numpy() needs the NumPy that torch was built with.
+        return np.from_dlpack(value.detach()), torch.from_dlpack
     namespace = getattr(value, "__array_namespace__", None)
     if hasattr(value, "__dlpack__"):
         try:

@@ -144,9 +144,9 @@ class FrechetAccumulator:
     >>> import numpy as np, itspace
     >>> rng = np.random.default_rng(0)
     >>> real, fake = itspace.FrechetAccumulator(), itspace.FrechetAccumulator()
-    >>> for _ in range(4):
-    ...     real.update(rng.standard_normal((100, 8)))
-    ...     fake.update(rng.standard_normal((100, 8)) + 1.0)
+    >>> for batch in range(4):
+    ...     _ = real.update(rng.standard_normal((100, 8)))
+    ...     _ = fake.update(rng.standard_normal((100, 8)) + 1.0)
     >>> real.count, bool(7.5 < real.compute(fake) < 8.5)
     (400, True)
     """

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Dict, Optional, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Union
 
 import numpy as np
 
 from . import _core
 from ._arrays import give, integer, number, take, vector
+from ._core import TransportMap as _CoreMap
 from ._target import Target, as_target
 
 _FORMAT = "itspace.map/1"
@@ -25,6 +26,47 @@ def _mean_of(mean: Any, target: Target, name: str) -> np.ndarray:
     return np.zeros(target.dim) if known is None else known
 
 
+class LowRankGaussian(NamedTuple):
+    """The model N(mean, factor factor' + remainder I)."""
+
+    factor: Any
+    mean: Any
+    remainder: float
+
+
+def model_of(target: Any, factor: Any, mean: Any = None, *, floor: float = 1e-6) -> LowRankGaussian:
+    """The low-rank model of a covariance with factor Y: what Y leaves out, spread evenly over the other directions.
+
+    Parameters
+    ----------
+    target : covariance, Target, or object with dim, trace, apply
+    factor : array (d, r)
+        Such as `AlignResult.factor`.
+    mean : array (d,), optional
+        None: the mean of the features where the covariance is one of features, else 0.
+    floor : float
+        The least remainder, as a share of the mean variance.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> S = np.diag([9.0, 1.0, 3.0])
+    >>> itspace.model_of(S, itspace.start_from(S, 1)).remainder
+    2.0
+    """
+    return _model_of(target, factor, mean, floor, "")
+
+
+def _model_of(target: Any, factor: Any, mean: Any, floor: float, side: str) -> LowRankGaussian:
+    array = take(factor, f"{side}factor", 2)[0]
+    core = as_target(target, f"{side}target", array.dtype)[0]
+    centre = _mean_of(mean, core, f"{side}mean")
+    if centre.size != core.dim:
+        raise ValueError(f"{side}mean has {centre.size} values and the covariance has dimension {core.dim}; they must agree")
+    stored = array.astype(core.dtype, copy=False)
+    return LowRankGaussian(factor, centre, _core.remainder_of(core._core, stored, centre, number(floor, "floor")))
+
+
 class TransportMap:
     """The linear map between two low-rank Gaussian models, x -> mean_to + A (x - mean_from).
 
@@ -35,13 +77,13 @@ class TransportMap:
 
     __slots__ = ("_core", "__weakref__")
 
-    _core: _core.TransportMap
+    _core: "_CoreMap"
 
     def __init__(self) -> None:
-        raise TypeError("TransportMap() makes nothing; use TransportMap.between or TransportMap.load")
+        raise TypeError("TransportMap() makes nothing; use TransportMap.between, .from_models or .load")
 
     @classmethod
-    def _make(cls, core: _core.TransportMap) -> "TransportMap":
+    def _make(cls, core: "_CoreMap") -> "TransportMap":
         self = object.__new__(cls)
         self._core = core
         return self
@@ -89,17 +131,40 @@ class TransportMap:
         >>> bool(abs(moved.mean(0) - Xs.mean(0)).max() < 1e-9), bool(moved.std() < 1.2)
         (True, True)
         """
-        sides = []
-        for target, factor, mean, name in (
-            (target_target, target_factor, target_mean, "target"),
-            (source_target, source_factor, source_mean, "source"),
-        ):
-            array = take(factor, f"{name}_factor", 2)[0]
-            core = as_target(target, f"{name}_target", array.dtype)[0]
-            sides += [core._core, array.astype(core.dtype, copy=False), _mean_of(mean, core, f"{name}_mean")]
+        target_model = _model_of(target_target, target_factor, target_mean, floor, "target_")
+        source_model = _model_of(source_target, source_factor, source_mean, floor, "source_")
+        return cls.from_models(target_model, source_model, kind)
+
+    @classmethod
+    def from_models(cls, from_model: LowRankGaussian, to_model: LowRankGaussian, kind: str = "monge") -> "TransportMap":
+        """The map that takes samples of one model to the other.
+
+        Parameters
+        ----------
+        from_model, to_model : LowRankGaussian
+            Where the samples come from and the frame they should fit; see `model_of`.
+        kind : 'monge' or 'whiten'
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> wide = itspace.LowRankGaussian(np.array([[3.0], [0.0]]), np.zeros(2), 1.0)
+        >>> unit = itspace.LowRankGaussian(np.array([[0.0], [0.0]]), np.ones(2), 1.0)
+        >>> itspace.TransportMap.from_models(wide, unit).matrix().round(6).tolist()
+        [[0.316228, 0.0], [0.0, 1.0]]
+        """
+        sides: List[Any] = []
+        for model, name in ((from_model, "from_model"), (to_model, "to_model")):
+            if not isinstance(model, LowRankGaussian):
+                raise TypeError(f"{name} is a {type(model).__name__}; it must be a LowRankGaussian: see itspace.model_of")
+            sides += [
+                take(model.factor, f"{name}.factor", 2, np.float64)[0],
+                vector(model.mean, f"{name}.mean"),
+                number(model.remainder, f"{name}.remainder"),
+            ]
         if not isinstance(kind, str):
             raise TypeError(f"kind is {kind!r}; it must be 'monge' or 'whiten'")
-        return cls._make(_core.TransportMap.between(*sides, kind, number(floor, "floor")))
+        return cls._make(_core.TransportMap.from_models(*sides, kind))
 
     @property
     def dim(self) -> int:

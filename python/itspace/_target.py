@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import Wrap, give, integer, matrix, number, take, vector
+from ._core import Target as _CoreTarget
 
 
 class Target:
@@ -27,7 +28,7 @@ class Target:
 
     __slots__ = ("_core", "_wrap", "__weakref__")
 
-    _core: _core.Target
+    _core: _CoreTarget
     _wrap: Wrap
 
     def __init__(self) -> None:
@@ -36,7 +37,7 @@ class Target:
         )
 
     @classmethod
-    def _make(cls, core: _core.Target, wrap: Wrap) -> "Target":
+    def _make(cls, core: _CoreTarget, wrap: Wrap) -> "Target":
         self = object.__new__(cls)
         self._core = core
         self._wrap = wrap
@@ -80,7 +81,7 @@ class Target:
         >>> import numpy as np, itspace
         >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]])
         >>> target = itspace.Target.from_features(X)
-        >>> target.mean.tolist(), target.trace
+        >>> target.mean.tolist(), round(target.trace, 12)
         ([1.0, 2.0], 4.0)
         """
         array, wrap = take(X, "X", 2)

@@ -278,6 +278,7 @@ nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const std
 void add_align(nb::module_& module) {
   nb::class_<Trace>(module, "Trace", "The record of a run.")
       .def("to_dict", &trace_dict)
+      .def_static("from_dict", &trace_of, nb::arg("trace"))
       .def_prop_ro("status", [](const Trace& trace) { return text_of(name(trace.status)); })
       .def_prop_ro("objective", &objective)
       .def_prop_ro("certified", &certified);

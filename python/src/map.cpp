@@ -23,7 +23,7 @@ MapKind kind_named(const std::string& text) {
   return *kind;
 }
 
-LowRankGaussian model(const AnyTarget& target, const AnyArray& factor, const Vector& mean, double floor) {
+double remainder_of(const AnyTarget& target, const AnyArray& factor, const Vector& mean, double floor) {
   return std::visit(
       [&]<class Scalar>(TargetRef<Scalar> ref) {
         require(factor.dtype() == nb::dtype<Scalar>(), "the factor is not of its target's dtype; convert it first");
@@ -31,18 +31,19 @@ LowRankGaussian model(const AnyTarget& target, const AnyArray& factor, const Vec
         const MatrixView<Scalar> y(static_cast<const Scalar*>(factor.data()), rows, cols, Eigen::OuterStride<>(cols));
         const Eigen::VectorXd copied = copy_of(mean);
         const nb::gil_scoped_release unlocked;
-        return model_of<Scalar>(ref, y, copied, floor);
+        return model_of<Scalar>(ref, y, copied, floor).remainder;
       },
       target.ref);
 }
 
-TransportMap between(const AnyTarget& from, const AnyArray& from_factor, const Vector& from_mean, const AnyTarget& to,
-                     const AnyArray& to_factor, const Vector& to_mean, const std::string& kind, double floor) {
+TransportMap from_models(const Matrix<double>& from_factor, const Vector& from_mean, double from_remainder,
+                         const Matrix<double>& to_factor, const Vector& to_mean, double to_remainder,
+                         const std::string& kind) {
   const MapKind named = kind_named(kind);
-  const LowRankGaussian first = model(from, from_factor, from_mean, floor),
-                        second = model(to, to_factor, to_mean, floor);
+  const LowRankGaussian from{view<double>(from_factor), copy_of(from_mean), from_remainder};
+  const LowRankGaussian to{view<double>(to_factor), copy_of(to_mean), to_remainder};
   const nb::gil_scoped_release unlocked;
-  return TransportMap(first, second, named);
+  return TransportMap(from, to, named);
 }
 
 template <Storage Scalar>
@@ -92,9 +93,10 @@ nb::object diagnosis_of(const TransportMap& map, std::optional<Index> samples_fr
 }  // namespace
 
 void add_map(nb::module_& module) {
+  module.def("remainder_of", &remainder_of, nb::arg("target"), nb::arg("factor"), nb::arg("mean"), nb::arg("floor"));
   nb::class_<TransportMap>(module, "TransportMap", "x -> mean_to + A (x - mean_from).")
-      .def_static("between", &between, nb::arg("from_target"), nb::arg("from_factor"), nb::arg("from_mean"),
-                  nb::arg("to_target"), nb::arg("to_factor"), nb::arg("to_mean"), nb::arg("kind"), nb::arg("floor"))
+      .def_static("from_models", &from_models, nb::arg("from_factor"), nb::arg("from_mean"), nb::arg("from_remainder"),
+                  nb::arg("to_factor"), nb::arg("to_mean"), nb::arg("to_remainder"), nb::arg("kind"))
       .def_static("from_parts", &from_parts, nb::arg("kind"), nb::arg("scalar"), nb::arg("basis"), nb::arg("core"),
                   nb::arg("mean_from"), nb::arg("mean_to"), nb::arg("from_core"), nb::arg("to_core"),
                   nb::arg("from_remainder"), nb::arg("to_remainder"))

@@ -5,6 +5,7 @@
 #include "core/factors.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
+#include "kernels/block_ops.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,13 +17,12 @@ namespace {
 constexpr Index chunk_rows = 1024;
 
 // U V' over the singular directions that are more than rounding: the polar factor where a has full rank.
-Small compact_polar(const Small& a, double& nuclear_norm) {
+Small compact_polar(const Small& a) {
   Svd parts;
   require(svd(a, SvdSize::thin, parts), "the product of the features with the factor is not finite");
   const double cut = static_cast<double>(std::max(a.rows(), a.cols())) * std::numeric_limits<double>::epsilon();
   Index rank = 0;
   while (rank < parts.s.size() && parts.s(rank) > cut * parts.s(0)) ++rank;
-  nuclear_norm = parts.s.sum();
   return parts.u.leftCols(rank) * parts.v.leftCols(rank).transpose();
 }
 
@@ -50,37 +50,42 @@ FeaturesGradient<Scalar> objective_and_features_gradient(const std::type_identit
           " columns; a factor is d x r for features of dimension d");
   require(factor.cols() >= 1, "the factor has no columns; it needs at least one");
   const Moments moments = gather_moments<Scalar>(features, weights);
-  const Small y = factor.template cast<double>();
-  Small rows;
+  const Block<double> y = factor.template cast<double>(), y_transposed = y.transpose();
+  const Index r = y.cols();
+  Block<double> rows;  // a chunk of T
   const auto each_chunk = [&](auto visit) {
     for (Index first = 0; first < n; first += chunk_rows) {
-      rows.resize(std::min(chunk_rows, n - first), d);
-      centred_rows<Scalar>(features, moments, first, rows);
-      visit(first, rows.rows());
+      const Index count = std::min(chunk_rows, n - first);
+      rows.resize(count, d);
+      for (Index i = 0; i < count; ++i)
+        rows.row(i) =
+            moments.scale_of(first + i) * (features.row(first + i).template cast<double>() - moments.mean.transpose());
+      visit(first, count);
     }
   };
 
-  Small images(n, y.cols());  // T Y
+  Block<double> images(n, r);  // T Y
   double target_trace = 0;
   each_chunk([&](Index first, Index count) {
-    images.middleRows(first, count).noalias() = rows * y;
+    kernels::gemm<double>(kernels::Op::plain, 1, rows, y, 0, images.middleRows(first, count));
     target_trace += rows.squaredNorm();
   });
-  double nuclear_norm = 0;
-  const Small polar = compact_polar(images, nuclear_norm);
+  const Block<double> polar = compact_polar(images);
 
   FeaturesGradient<Scalar> out;
-  // dF/dZ = dF/dT pulled back through the scaling and the mean: rho_i g_i - (w_i/sum w) sum_j rho_j g_j.
+  // dF/dZ is dF/dT pulled back through the scaling and the mean: rho_i g_i - (w_i/sum w) sum_j rho_j g_j.
   out.features_gradient.resize(n, d);
-  Small b = Small::Zero(d, y.cols());  // T'P
+  Block<double> b = Block<double>::Zero(d, r);  // T'P
   Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(d);
-  const Small y_transposed = y.transpose();
   each_chunk([&](Index first, Index count) {
-    b.noalias() += rows.transpose() * polar.middleRows(first, count);
-    rows.noalias() -= polar.middleRows(first, count) * y_transposed;
-    for (Index i = 0; i < count; ++i) rows.row(i) *= 2 * moments.scale_of(first + i);
-    sum += rows.colwise().sum();
-    out.features_gradient.middleRows(first, count) = rows.template cast<Scalar>();
+    const auto part = polar.middleRows(first, count);
+    kernels::gemm<double>(kernels::Op::transposed, 1, rows, part, 1, b);
+    kernels::gemm<double>(kernels::Op::plain, -1, part, y_transposed, 1, rows);
+    for (Index i = 0; i < count; ++i) {
+      rows.row(i) *= 2 * moments.scale_of(first + i);
+      sum += rows.row(i);
+      out.features_gradient.row(first + i) = rows.row(i).template cast<Scalar>();
+    }
   });
   const bool weighted = moments.root_scale.size() > 1;
   const double all = weighted ? moments.root_scale.squaredNorm() : 1;
