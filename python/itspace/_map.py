@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Dict, List, NamedTuple, Optional, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -65,6 +65,16 @@ def _model_of(target: Any, factor: Any, mean: Any, floor: float, side: str) -> L
         raise ValueError(f"{side}mean has {centre.size} values and the covariance has dimension {core.dim}; they must agree")
     stored = array.astype(core.dtype, copy=False)
     return LowRankGaussian(factor, centre, _core.remainder_of(core._core, stored, centre, number(floor, "floor")))
+
+
+def _model_arrays(model: Any, name: str) -> Tuple[np.ndarray, np.ndarray, float]:
+    if not isinstance(model, LowRankGaussian):
+        raise TypeError(f"{name} is a {type(model).__name__}; it must be a LowRankGaussian: see itspace.model_of")
+    return (
+        take(model.factor, f"{name}.factor", 2, np.float64)[0],
+        vector(model.mean, f"{name}.mean"),
+        number(model.remainder, f"{name}.remainder"),
+    )
 
 
 class TransportMap:
@@ -153,18 +163,10 @@ class TransportMap:
         >>> itspace.TransportMap.from_models(wide, unit).matrix().round(6).tolist()
         [[0.316228, 0.0], [0.0, 1.0]]
         """
-        sides: List[Any] = []
-        for model, name in ((from_model, "from_model"), (to_model, "to_model")):
-            if not isinstance(model, LowRankGaussian):
-                raise TypeError(f"{name} is a {type(model).__name__}; it must be a LowRankGaussian: see itspace.model_of")
-            sides += [
-                take(model.factor, f"{name}.factor", 2, np.float64)[0],
-                vector(model.mean, f"{name}.mean"),
-                number(model.remainder, f"{name}.remainder"),
-            ]
         if not isinstance(kind, str):
             raise TypeError(f"kind is {kind!r}; it must be 'monge' or 'whiten'")
-        return cls._make(_core.TransportMap.from_models(*sides, kind))
+        first, second = _model_arrays(from_model, "from_model"), _model_arrays(to_model, "to_model")
+        return cls._make(_core.TransportMap.from_models(*first, *second, kind))
 
     @property
     def dim(self) -> int:

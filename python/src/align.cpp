@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/align.hpp>
+#include <itspace/covariance.hpp>
+#include <itspace/targets.hpp>
 #include <itspace/verify.hpp>
 
 #include "core/text.hpp"
@@ -10,7 +12,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <cmath>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <variant>
@@ -273,6 +275,21 @@ nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const std
   return out;
 }
 
+// Seconds for one call of the library from C++, for the benchmark of what the Python side adds. The work is that of
+// itspace.align on a matrix: look it over, wrap it, align.
+double seconds_per_align(const Matrix<double>& sigma, const Matrix<double>& start, Index steps, Index repeats) {
+  AlignOptions options;
+  options.steps = steps;
+  const nb::gil_scoped_release unlocked;
+  const auto begin = std::chrono::steady_clock::now();
+  for (Index k = 0; k < repeats; ++k) {
+    check_symmetric<double>(view<double>(sigma));
+    const DenseTarget<double> target(borrow<double>(sigma));
+    align<double>(target, view<double>(start), options);
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / static_cast<double>(repeats);
+}
+
 }  // namespace
 
 void add_align(nb::module_& module) {
@@ -286,6 +303,8 @@ void add_align(nb::module_& module) {
              nb::arg("alpha").none(), nb::arg("lam").none(), nb::arg("line_search"), nb::arg("solver"),
              nb::arg("route"), nb::arg("guard").none(), nb::arg("seed"), nb::arg("callback").none(),
              nb::arg("keep_iterates"));
+  module.def("_seconds_per_align", &seconds_per_align, nb::arg("sigma"), nb::arg("start"), nb::arg("steps"),
+             nb::arg("repeats"));
   module.def("verify", &verify_any, nb::arg("target"), nb::arg("factor"), nb::arg("trace").none());
 }
 
