@@ -291,7 +291,7 @@ def test_names_and_output_containers(domains):
         aligner.transform(pandas.DataFrame(Xt, columns=names[::-1]))
 
 
-# Checks that cannot hold for an estimator of two domains.
+# Checks that cannot hold for an estimator of two domains, with the reason. None: one array alone is the source.
 SKIPPED_CHECKS: dict[str, str] = {}
 
 
