@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import itspace
@@ -32,7 +33,15 @@ def test_the_package_says_it_is_typed():
     assert (PACKAGE / "py.typed").exists()
 
 
-def test_mypy(tmp_path):
+def mypy(folder, *arguments):
+    environment = dict(os.environ)
+    if PACKAGE.parent.name != "site-packages":  # a package that is used in place is not found by itself
+        environment["MYPYPATH"] = str(PACKAGE.parent)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(folder / "cache"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=folder)
+
+
+def test_a_users_program_is_checked(tmp_path):
     pytest.importorskip("mypy")
     user = tmp_path / "user.py"
     user.write_text(
@@ -42,9 +51,16 @@ def test_mypy(tmp_path):
         "value: float = result.objective\n"
         "distance: float = itspace.frechet_distance(np.zeros(3), np.eye(3), np.zeros(3), np.eye(3))\n"
     )
-    environment = dict(os.environ, MYPYPATH=str(PACKAGE.parent))
-    done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(user)],
-        capture_output=True, text=True, env=environment, cwd=tmp_path,
-    )  # fmt: skip
+    done = mypy(tmp_path, str(user))
+    assert done.returncode == 0, done.stdout + done.stderr
+    user.write_text("import itspace\nvalue: int = itspace.gap(1.0, 2.0, 0.0)\nitspace.align(3)\n")
+    done = mypy(tmp_path, str(user))
+    assert "user.py:2" in done.stdout and 'Missing named argument "rank"' in done.stdout, done.stdout + done.stderr
+
+
+def test_the_package_passes_mypy(tmp_path):
+    pytest.importorskip("mypy")
+    if int(np.__version__.split(".")[0]) < 2:
+        pytest.skip("before NumPy 2 a plain ndarray is an incomplete type under --strict")
+    done = mypy(tmp_path, "--ignore-missing-imports", "-p", "itspace")
     assert done.returncode == 0, done.stdout + done.stderr
