@@ -59,8 +59,8 @@ struct StackView {
   Index dim = 0;
 };
 
-// Entry (i, j) is W2^2(a_i, b_j); every covariance is factored once. `between` is called before each of them (it may
-// throw to stop).
+// Entry (i, j) is W2^2(a_i, b_j); every covariance is factored once, or a few times where the stacks are large.
+// `between` is called before each entry (it may throw to stop).
 template <Storage Scalar>
 ITSPACE_API Block<double> cross_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
                                                   const Accuracy& accuracy = full_accuracy,

@@ -236,14 +236,21 @@ template <Storage Scalar>
 Block<double> cross_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b, const Accuracy& accuracy,
                                       const std::function<void()>& between) {
   check_dims(a.dim, b.dim);
-  std::vector<Prepared> columns;
-  for (Index j = 0; j < b.count; ++j) columns.emplace_back(matrix_of(b, j));
+  // Columns a tile at a time, so that what is kept of them (up to four d x d matrices each) stays within about 256 MiB;
+  // a row is factored once for each tile.
+  const Index bytes = 4 * a.dim * a.dim * static_cast<Index>(sizeof(double));
+  const Index tile = std::clamp<Index>((Index(1) << 28) / std::max<Index>(bytes, 1), 1, std::max<Index>(b.count, 1));
   Block<double> out(a.count, b.count);
-  for (Index i = 0; i < a.count; ++i) {
-    Prepared row(matrix_of(a, i));
-    for (Index j = 0; j < b.count; ++j) {
-      if (between) between();
-      out(i, j) = distance_squared(row, columns[static_cast<std::size_t>(j)], accuracy);
+  for (Index first = 0; first < b.count; first += tile) {
+    const Index count = std::min(tile, b.count - first);
+    std::vector<Prepared> columns;
+    for (Index j = 0; j < count; ++j) columns.emplace_back(matrix_of(b, first + j));
+    for (Index i = 0; i < a.count; ++i) {
+      Prepared row(matrix_of(a, i));
+      for (Index j = 0; j < count; ++j) {
+        if (between) between();
+        out(i, first + j) = distance_squared(row, columns[static_cast<std::size_t>(j)], accuracy);
+      }
     }
   }
   return out;
