@@ -89,7 +89,7 @@ TEST(DistanceRoutes, Misuse) {
   indefinite(2, 2) = -0.5;
   lopsided(0, 1) = 0.5;
   infinite(1, 1) = std::numeric_limits<double>::infinity();
-  for (const Accuracy& accuracy : {full_accuracy, frechet_accuracy}) {
+  for (const Accuracy& accuracy : {full_accuracy, frechet_accuracy, Accuracy{1e-3, 0}}) {
     const auto between = [&](const Block<double>& a, const Block<double>& b) {
       dense_distance_squared<double>(a, b, accuracy);
     };

@@ -95,12 +95,15 @@ TEST(Gradient, IsFiniteWhereSigmaIsSingular) {
   EXPECT_LT((found.gradient - expected).norm(), 1e-14);
   EXPECT_TRUE(found.features_gradient.allFinite());
   EXPECT_NEAR(found.objective, 2, 1e-14);
-  // The same from products alone: a direction that Sigma does not see has no part in B.
-  Block<double> sigma = Block<double>::Zero(3, 3);
+  // From products alone: a direction that Sigma does not see has no part in B, even where Sigma has more to offer.
+  Block<double> sigma = Block<double>::Zero(3, 3), blind(3, 2);
   sigma(0, 0) = 4;
-  const auto from_products = objective_and_gradient<double>(y, DenseTarget<double>(sigma));
+  sigma(1, 1) = 9;
+  blind << 1, 0, 0, 0, 0, 1;
+  expected << -2, 0, 0, 0, 0, 2;
+  const auto from_products = objective_and_gradient<double>(blind, DenseTarget<double>(sigma));
   EXPECT_LT((from_products.gradient - expected).norm(), 1e-14);
-  EXPECT_NEAR(from_products.objective, 2, 1e-14);
+  EXPECT_NEAR(from_products.objective, 11, 1e-13);
   // Nothing at all: the gradient of tr Sigma.
   const auto zero = objective_and_features_gradient<double>(Block<double>::Zero(3, 2), features);
   EXPECT_LT((zero.features_gradient - features).norm(), 1e-14);
