@@ -75,6 +75,12 @@ ITSPACE_API Eigen::VectorXd paired_distances_squared(const StackView<Scalar>& a,
 template <Storage Scalar>
 ITSPACE_API Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b);
 
+// The same to an accuracy: where both sides have more samples than features through their covariances, which is several
+// times faster, as long as the bound on its rounding allows it.
+template <Storage Scalar>
+ITSPACE_API Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
+                                       const Accuracy& accuracy);
+
 // F(Y) = W2^2(Y Y', Sigma). Through the factor of Sigma where it has one; for an operator alone it is accurate to
 // eps * tr Sigma, which is all that products with Sigma can show.
 template <Storage Scalar>

@@ -112,7 +112,9 @@ def frechet_distance(mu1: Any, sigma1: Any, mu2: Any, sigma2: Any) -> float:
 
 
 def frechet_distance_from_features(X1: Any, X2: Any) -> float:
-    """The Frechet distance between two feature sets (n, d) and (m, d), through the smaller of samples and features.
+    """The Frechet distance between two feature sets (n, d) and (m, d), to the accuracy of `frechet_distance`.
+
+    Where a side has no more samples than features no d x d matrix is formed. The samples are not changed or copied whole.
 
     Examples
     --------

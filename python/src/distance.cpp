@@ -48,7 +48,7 @@ nb::tuple features_parts(const Matrix<Scalar>& a, const Matrix<Scalar>& b) {
     const nb::gil_scoped_release unlocked;
     check_finite<Scalar>(view<Scalar>(a), "X1");
     check_finite<Scalar>(view<Scalar>(b), "X2");
-    distance = features_distance<Scalar>(view<Scalar>(a), view<Scalar>(b));
+    distance = features_distance<Scalar>(view<Scalar>(a), view<Scalar>(b), frechet_accuracy);
   }
   return nb::make_tuple(distance.covariance_part, distance.mean_part);
 }

@@ -23,16 +23,7 @@ Small widened(const ConstBlockView<Scalar>& sigma) {
 
 template <Storage Scalar>
 Block<Scalar> covariance(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
-  const Moments moments = gather_moments<Scalar>(features, weights);
-  Small sum = Small::Zero(features.cols(), features.cols()), rows;
-  constexpr Index step = 1024;
-  for (Index first = 0; first < features.rows(); first += step) {
-    rows.resize(std::min(step, features.rows() - first), features.cols());
-    centred_rows<Scalar>(features, moments, first, rows);
-    add_gram(rows, sum);
-  }
-  sum.triangularView<Eigen::StrictlyUpper>() = sum.transpose();
-  return sum.cast<Scalar>();
+  return features_covariance<Scalar>(features, gather_moments<Scalar>(features, weights)).template cast<Scalar>();
 }
 
 template <Storage Scalar>

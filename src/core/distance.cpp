@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace itspace {
@@ -185,14 +186,20 @@ Bounded by_singular_values(Prepared& a, Prepared& b) {
   return {variance - 2 * values.sum(), 2 * error + 4 * eps * variance};
 }
 
-double distance_squared(Prepared& a, Prepared& b, const Accuracy& accuracy) {
-  check_dims(a.dim(), b.dim());
+// By the first route whose bound is good enough.
+std::optional<double> cheap_distance_squared(Prepared& a, Prepared& b, const Accuracy& accuracy) {
   const double allowed = accuracy.of_variance * (a.trace() + b.trace());
   for (const auto route : {by_eigenvalues, by_singular_values}) {
     const Bounded found = route(a, b);
     if (found.error <= std::max(allowed, accuracy.relative * (found.value - found.error)))
       return std::max(0.0, found.value);
   }
+  return std::nullopt;
+}
+
+double distance_squared(Prepared& a, Prepared& b, const Accuracy& accuracy) {
+  check_dims(a.dim(), b.dim());
+  if (const auto found = cheap_distance_squared(a, b, accuracy)) return *found;
   const Coupling coupling = couple(a.root(), b.root());
   return (coupling.wide - coupling.turned).squaredNorm();
 }
@@ -280,6 +287,20 @@ Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView
 }
 
 template <Storage Scalar>
+Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, const Accuracy& accuracy) {
+  check_dims(a.cols(), b.cols());
+  const Index d = a.cols();
+  if (a.rows() <= d || b.rows() <= d) return features_distance<Scalar>(a, b);
+  const Moments of_a = gather_moments<Scalar>(a, {}), of_b = gather_moments<Scalar>(b, {});
+  Prepared first(ConstBlockView<double>(Block<double>(features_covariance<Scalar>(a, of_a)))),
+      second(ConstBlockView<double>(Block<double>(features_covariance<Scalar>(b, of_b))));
+  // Their entries are rounded, eps ||Sigma||, which the routes' bounds have in them. The factors are not.
+  if (const auto found = cheap_distance_squared(first, second, accuracy))
+    return {*found, mean_distance_squared(of_a.mean, of_b.mean)};
+  return features_distance<Scalar>(a, b);
+}
+
+template <Storage Scalar>
 double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target) {
   check_dims(factor.rows(), target.dim());
   if (target.has_factor() && target.factor_cols() <= most_factor_cols) {
@@ -330,6 +351,8 @@ double coupling_cost(const ConstBlockView<Scalar>& a, const ConstBlockView<Scala
   template Eigen::VectorXd paired_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&,  \
                                                             const Accuracy&, const std::function<void()>&);      \
   template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);     \
+  template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&,      \
+                                              const Accuracy&);                                                  \
   template double target_distance_squared<Scalar>(const std::type_identity_t<ConstBlockView<Scalar>>&,           \
                                                   TargetRef<Scalar>);                                            \
   template Block<Scalar> geodesic<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double); \
