@@ -5,11 +5,9 @@
 #include "commands.hpp"
 #include "problem.hpp"
 #include "text.hpp"
-#include "trace_claims.hpp"
 
-#include <itspace/align.hpp>
 #include <itspace/covariance.hpp>
-#include <itspace/distance.hpp>
+#include <itspace/verify.hpp>
 
 #include <fmt/format.h>
 
@@ -41,17 +39,10 @@ struct Arguments {
   bool floor = false, json = false, quiet = false;
 };
 
-struct Report {
-  Found found;
-  Step certificate;
+struct Report : Verification {
   std::optional<double> floor;
   std::optional<Trace> trace;
-  std::vector<Claim> claims;
 
-  bool holds() const {
-    return std::isfinite(found.objective) &&
-           std::all_of(claims.begin(), claims.end(), [](const Claim& claim) { return claim.holds; });
-  }
   // (F - floor)/(F_0 - floor), where a trace says what F_0 was.
   std::optional<double> gap() const {
     if (!floor || !trace || trace->steps.empty()) return std::nullopt;
@@ -120,24 +111,9 @@ template <Storage Scalar>
 Report examine(const Arguments& given, const ProblemTarget<Scalar>& target, const Input<Scalar>& factor) {
   const auto y = factor.values.view();
   Report report;
-  // No step: the certificate at Y itself, by the most accurate route there is.
-  AlignOptions options;
-  options.steps = 0;
-  options.completion = false;
-  options.route = target.ref().has_factor() ? Route::factor : Route::qr;
-  const Result<Scalar> result = align<Scalar>(target.ref(), y, options);
-  if (!result.trace.steps.empty()) report.certificate = result.trace.steps.front();
-  report.found = {y.rows(),
-                  y.cols(),
-                  target.ref().trace(),
-                  y.template cast<double>().squaredNorm(),
-                  target_distance_squared<Scalar>(y, target.ref()),
-                  std::numeric_limits<Scalar>::epsilon()};
+  if (!given.trace.empty()) report.trace = io::load_trace(given.trace);
+  static_cast<Verification&>(report) = verify<Scalar>(y, target.ref(), report.trace ? &*report.trace : nullptr);
   if (given.floor) report.floor = target.floor(y.cols());
-  if (!given.trace.empty()) {
-    report.trace = io::load_trace(given.trace);
-    report.claims = check_claims(*report.trace, report.found);
-  }
   return report;
 }
 

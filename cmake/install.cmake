@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and itspace::io.
+# What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and, where it was
+# built, itspace::io.
 include(CMakePackageConfigHelpers)
 
 # The parts find each other wherever the prefix is moved to.
 file(RELATIVE_PATH ITSPACE_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
-set_target_properties(itspace_io PROPERTIES INSTALL_RPATH "$ORIGIN")
+set(ITSPACE_LIBRARIES itspace)
+if(TARGET itspace_io)
+  list(APPEND ITSPACE_LIBRARIES itspace_io)
+  set_target_properties(itspace_io PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
 if(TARGET itspace_cli)
   set_target_properties(itspace_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${ITSPACE_LIB_FROM_BIN}")
 endif()
 
-install(TARGETS itspace itspace_io EXPORT itspaceTargets
+install(TARGETS ${ITSPACE_LIBRARIES} EXPORT itspaceTargets
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

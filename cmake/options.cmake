@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a build may choose, and the flags every room shares.
 option(BUILD_SHARED_LIBS "Build shared libraries" ON)
+option(ITSPACE_BUILD_IO "Build the library for files, itspace::io (needs zlib, nlohmann-json and fmt)" ON)
+option(ITSPACE_BUILD_PYTHON "Build the Python module" OFF)
 option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_EXPERIMENTS "Build the demo and the experiments" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

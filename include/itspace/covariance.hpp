@@ -42,6 +42,11 @@ ITSPACE_API double make_positive_definite(BlockView<Scalar> sigma);
 template <Storage Scalar>
 ITSPACE_API void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what = "matrix");
 
+// Throws std::invalid_argument unless sigma is square, finite and symmetric up to d*eps*max|sigma_ij|: what can be seen
+// in one sweep over the entries.
+template <Storage Scalar>
+ITSPACE_API void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps = Eigen::NumTraits<Scalar>::epsilon());
+
 // Throws std::invalid_argument unless sigma is square, finite, symmetric and positive semidefinite, the last two up to
 // d*eps*lambda_max. eps defaults to the storage type's; pass a larger one for data that was rounded before it came
 // here.

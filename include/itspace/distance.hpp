@@ -10,6 +10,7 @@
 #include <itspace/target.hpp>
 
 #include <Eigen/Core>
+#include <functional>
 #include <type_traits>
 
 namespace itspace {
@@ -32,9 +33,53 @@ ITSPACE_API double factor_distance_squared(const ConstBlockView<double>& a, cons
 template <Storage Scalar>
 ITSPACE_API double dense_distance_squared(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b);
 
+// How good a distance must be: to `relative` of W2^2, or to `of_variance` of tr A + tr B, whichever is more.
+struct Accuracy {
+  double relative = 0;
+  double of_variance = 0;
+};
+inline constexpr Accuracy full_accuracy{1e-10, 0};
+inline constexpr Accuracy frechet_accuracy{1e-8, 1e-10};
+
+// W2^2(A, B) by the cheapest route that is accurate enough, judged by a bound on its rounding:
+//   1. tr A + tr B - 2 sum lambda_i^(1/2)(L'BL), A = LL': one Cholesky factor and symmetric eigenvalues;
+//   2. tr A + tr B - 2 sum s_i(L_B'L_A) with pivoted factors, which may have fewer columns than rows;
+//   3. the sum of squares of dense_distance_squared.
+// An eigenvalue below 0 counts as 0 down to -d eps32 lambda_max (a covariance rounded to float); below that, or where
+// the two are not symmetric, std::invalid_argument.
+template <Storage Scalar>
+ITSPACE_API double dense_distance_squared(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
+                                          const Accuracy& accuracy);
+
+// `count` covariances d x d, one after the other.
+template <Storage Scalar>
+struct StackView {
+  const Scalar* data = nullptr;
+  Index count = 0;
+  Index dim = 0;
+};
+
+// Entry (i, j) is W2^2(a_i, b_j); every covariance is factored once, or a few times where the stacks are large.
+// `between` is called before each entry (it may throw to stop).
+template <Storage Scalar>
+ITSPACE_API Block<double> cross_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
+                                                  const Accuracy& accuracy = full_accuracy,
+                                                  const std::function<void()>& between = {});
+// Entry i is W2^2(a_i, b_i). @pre equal counts.
+template <Storage Scalar>
+ITSPACE_API Eigen::VectorXd paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
+                                                     const Accuracy& accuracy = full_accuracy,
+                                                     const std::function<void()>& between = {});
+
 // W2 of the Gaussians fitted to two feature sets, means included; through the smaller of n and d on each side.
 template <Storage Scalar>
 ITSPACE_API Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b);
+
+// The same to an accuracy: where both sides have more samples than features through their covariances, which is several
+// times faster, as long as the bound on its rounding allows it.
+template <Storage Scalar>
+ITSPACE_API Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
+                                       const Accuracy& accuracy);
 
 // F(Y) = W2^2(Y Y', Sigma). Through the factor of Sigma where it has one; for an operator alone it is accurate to
 // eps * tr Sigma, which is all that products with Sigma can show.

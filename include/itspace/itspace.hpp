@@ -6,10 +6,14 @@
 #include <itspace/align.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
+#include <itspace/gradient.hpp>
+#include <itspace/moments.hpp>
 #include <itspace/random.hpp>
+#include <itspace/rank.hpp>
 #include <itspace/start.hpp>
 #include <itspace/target.hpp>
 #include <itspace/targets.hpp>
 #include <itspace/trace.hpp>
 #include <itspace/transport_map.hpp>
+#include <itspace/verify.hpp>
 #include <itspace/version.hpp>

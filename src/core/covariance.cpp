@@ -19,40 +19,11 @@ Small widened(const ConstBlockView<Scalar>& sigma) {
   return sigma.template cast<double>();
 }
 
-template <Storage Scalar>
-void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps) {
-  const Index d = sigma.rows();
-  double worst = 0, largest = 0;
-  Index row = 0, col = 0;
-  for (Index i = 0; i < d; ++i)
-    for (Index j = 0; j <= i; ++j) {
-      const double a = static_cast<double>(sigma(i, j)), b = static_cast<double>(sigma(j, i));
-      largest = std::max({largest, std::abs(a), std::abs(b)});
-      if (std::abs(a - b) <= worst) continue;
-      worst = std::abs(a - b);
-      row = i;
-      col = j;
-    }
-  const double limit = static_cast<double>(d) * eps * largest;
-  require(worst <= limit, "the covariance is not symmetric: entries [", row, ", ", col, "] = ", sigma(row, col),
-          " and [", col, ", ", row, "] = ", sigma(col, row), " differ by ", worst, " (limit ", limit,
-          "). Pass a covariance, symmetrise it as (A + A')/2, or pass the features it came from");
-}
-
 }  // namespace
 
 template <Storage Scalar>
 Block<Scalar> covariance(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
-  const Moments moments = gather_moments<Scalar>(features, weights);
-  Small sum = Small::Zero(features.cols(), features.cols()), rows;
-  constexpr Index step = 1024;
-  for (Index first = 0; first < features.rows(); first += step) {
-    rows.resize(std::min(step, features.rows() - first), features.cols());
-    centred_rows<Scalar>(features, moments, first, rows);
-    sum.selfadjointView<Eigen::Lower>().rankUpdate(rows.transpose());
-  }
-  sum.triangularView<Eigen::StrictlyUpper>() = sum.transpose();
-  return sum.cast<Scalar>();
+  return features_covariance<Scalar>(features, gather_moments<Scalar>(features, weights)).template cast<Scalar>();
 }
 
 template <Storage Scalar>
@@ -103,10 +74,35 @@ void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what) {
 }
 
 template <Storage Scalar>
-void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
+void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps) {
   require(sigma.rows() == sigma.cols() && sigma.rows() > 0, "the covariance is ", sigma.rows(), " x ", sigma.cols(),
           "; it must be square and not empty. If its rows are samples, pass it as features");
   check_finite<Scalar>(sigma, "covariance");
+  // By tiles, so that both triangles are read along cache lines.
+  constexpr Index tile = 32;
+  const Index d = sigma.rows();
+  Scalar worst = 0;
+  Index row = 0, col = 0;
+  for (Index first = 0; first < d; first += tile)
+    for (Index left = 0; left <= first; left += tile) {
+      const Index rows = std::min(tile, d - first), cols = std::min(tile, d - left);
+      const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor, tile, tile> difference =
+          sigma.block(first, left, rows, cols) - sigma.block(left, first, cols, rows).transpose();
+      const Scalar here = difference.cwiseAbs().maxCoeff();
+      if (here <= worst) continue;
+      worst = difference.cwiseAbs().maxCoeff(&row, &col);
+      row += first;
+      col += left;
+    }
+  if (worst == 0) return;
+  const double limit = static_cast<double>(d) * eps * static_cast<double>(sigma.cwiseAbs().maxCoeff());
+  require(static_cast<double>(worst) <= limit, "the covariance is not symmetric: entries [", row, ", ", col,
+          "] = ", sigma(row, col), " and [", col, ", ", row, "] = ", sigma(col, row), " differ by ", worst, " (limit ",
+          limit, "). Pass a covariance, symmetrise it as (A + A')/2, or pass the features it came from");
+}
+
+template <Storage Scalar>
+void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
   check_symmetric<Scalar>(sigma, eps);
   // lambda_min >= -limit exactly where Sigma + limit I has a Cholesky factor; the eigenvalue itself is for the message,
   // and for matrices so close to the limit that rounding decides.
@@ -178,6 +174,7 @@ double gap_r(double objective, double start_objective, double floor) {
   template void symmetrise<Scalar>(BlockView<Scalar>);                                                  \
   template double make_positive_definite<Scalar>(BlockView<Scalar>);                                    \
   template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                  \
+  template void check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                         \
   template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double);                        \
   template Eigen::VectorXd leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);           \
   template Block<Scalar> truncate<Scalar>(const ConstBlockView<Scalar>&, Index);                        \

@@ -67,6 +67,19 @@ void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments
 }
 
 template <Storage Scalar>
+Small features_covariance(const ConstBlockView<Scalar>& features, const Moments& moments) {
+  Small sum = Small::Zero(features.cols(), features.cols()), rows;
+  constexpr Index step = 1024;
+  for (Index first = 0; first < features.rows(); first += step) {
+    rows.resize(std::min(step, features.rows() - first), features.cols());
+    centred_rows<Scalar>(features, moments, first, rows);
+    add_gram(rows, sum);
+  }
+  sum.triangularView<Eigen::StrictlyUpper>() = sum.transpose();
+  return sum;
+}
+
+template <Storage Scalar>
 Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments) {
   const Index n = features.rows(), d = features.cols();
   Small triangle(0, std::min(n, d)), rows;
@@ -122,6 +135,7 @@ Small leading_root(Small& sigma, Index count) {
 #define ITSPACE_INSTANTIATE(Scalar)                                                                 \
   template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);   \
   template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Small&); \
+  template Small features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);        \
   template Small features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

@@ -27,6 +27,10 @@ Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::Vect
 template <Storage Scalar>
 void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Small& out);
 
+// Their covariance, in double.
+template <Storage Scalar>
+Small features_covariance(const ConstBlockView<Scalar>& features, const Moments& moments);
+
 // The triangle of the covariance through its smaller side: R'R = Sigma (d x d) where n > d, R'R = T'T (n x n) where
 // n <= d and T is the centred factor. Householder over chunks, so that the features are never held twice.
 template <Storage Scalar>

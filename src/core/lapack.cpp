@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lapack.hpp"
 
+#include <cblas.h>
 #include <lapacke.h>
 
 #include <Eigen/Eigenvalues>
@@ -103,6 +104,48 @@ bool svd(const Small& a, SvdSize size, Svd& out) {
                      out.u.data(), as_int(m), vt.data(), as_int(vt.rows()));
   out.v = vt.transpose();
   return info == 0;
+}
+
+bool cholesky(Small& a) {
+  const Index n = a.rows();
+  if (n == 0) return true;
+  if (!a.allFinite()) return false;
+  if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', as_int(n), a.data(), as_int(n)) != 0) return false;
+  a.triangularView<Eigen::StrictlyUpper>().setZero();
+  return true;
+}
+
+Small pivoted_cholesky(const Small& a, double tolerance) {
+  const Index n = a.rows();
+  if (n == 0 || !a.allFinite()) return Small(n, 0);
+  Small l = a;
+  std::vector<lapack_int> pivots(static_cast<std::size_t>(n));
+  lapack_int rank = 0;
+  LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', as_int(n), l.data(), as_int(n), pivots.data(), &rank, tolerance);
+  l.triangularView<Eigen::StrictlyUpper>().setZero();
+  Small out(n, Index(rank));
+  for (Index i = 0; i < n; ++i) out.row(Index(pivots[static_cast<std::size_t>(i)]) - 1) = l.row(i).head(rank);
+  return out;
+}
+
+void congruence(const Small& l, Small& b) {
+  const Index n = b.rows();
+  if (n > 0) LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', as_int(n), b.data(), as_int(n), l.data(), as_int(n));
+}
+
+Small product_transposed(const Small& a, const Small& b) {
+  Small out(a.cols(), b.cols());
+  if (out.size() == 0) return out;
+  if (a.rows() == 0) return out.setZero();
+  cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, as_int(a.cols()), as_int(b.cols()), as_int(a.rows()), 1,
+              a.data(), as_int(a.rows()), b.data(), as_int(b.rows()), 0, out.data(), as_int(out.rows()));
+  return out;
+}
+
+void add_gram(const Small& a, Small& sum) {
+  if (a.size() == 0) return;
+  cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, as_int(a.cols()), as_int(a.rows()), 1, a.data(), as_int(a.rows()),
+              1, sum.data(), as_int(sum.rows()));
 }
 
 Small qr_triangle(Small& a) {

@@ -28,6 +28,19 @@ enum class SvdSize { full, thin };
 bool singular_values(const Small& a, SmallVector& values);
 bool svd(const Small& a, SvdSize size, Svd& out);
 
+// The lower triangular L with a = L L', in place (the upper triangle is zeroed); false where a is not numerically
+// positive definite. Reads the lower triangle.
+bool cholesky(Small& a);
+// A factor (n x rank, rows in the order of a) of a positive semidefinite a, by Cholesky with complete pivoting down to
+// pivots of `tolerance`. Reads the lower triangle.
+Small pivoted_cholesky(const Small& a, double tolerance);
+// l' b l for lower triangular l, in the lower triangle of b.
+void congruence(const Small& l, Small& b);
+
+// a'b, and sum += a'a in the lower triangle, through BLAS.
+Small product_transposed(const Small& a, const Small& b);
+void add_gram(const Small& a, Small& sum);
+
 // The upper triangular R (min(m, n) x n) of a = Q R, Householder. `a` is overwritten.
 Small qr_triangle(Small& a);
 

@@ -42,6 +42,23 @@ Block<Scalar> start_from_all_features(const ConstBlockView<Scalar>& features, co
 }
 
 template <Storage Scalar>
+Block<Scalar> start_from_target(TargetRef<Scalar> target, Index rank) {
+  const Index d = target.dim(), n = target.factor_cols();
+  check_rank(rank, d);
+  if (target.has_factor() && n <= d) {
+    const Block<Scalar> identity = Block<Scalar>::Identity(n, n);
+    Block<Scalar> factor(d, n);
+    target.apply_factor(identity, factor);
+    return truncate_factor<Scalar>(factor, rank);
+  }
+  const Block<Scalar> identity = Block<Scalar>::Identity(d, d);
+  Block<Scalar> sigma(d, d);
+  target.apply(identity, sigma);
+  symmetrise<Scalar>(sigma);
+  return truncate<Scalar>(sigma, rank);
+}
+
+template <Storage Scalar>
 Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed) {
   const Index d = target.dim();
   check_rank(rank, d);
@@ -59,6 +76,7 @@ Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t s
   template Block<Scalar> start_from_covariance<Scalar>(const ConstBlockView<Scalar>&, Index);                       \
   template Block<Scalar> start_from_features<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
   template Block<Scalar> start_from_all_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);    \
+  template Block<Scalar> start_from_target<Scalar>(TargetRef<Scalar>, Index);                                       \
   template Block<Scalar> random_start<Scalar>(TargetRef<Scalar>, Index, std::uint64_t);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

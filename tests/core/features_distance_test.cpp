@@ -53,6 +53,13 @@ TYPED_TEST(FeaturesDistance, IsThatOfTheFittedGaussians) {
     const RealVector shift = weighted_mean(wide(a)) - weighted_mean(wide(b));
     EXPECT_LT(ratio<double>(distance.mean_part - shift.squaredNorm(), c.dim, centring * (size + shift.squaredNorm())),
               ratio_limit);
+    for (const Accuracy& accuracy : {frechet_accuracy, full_accuracy, Accuracy{}}) {
+      const Distance quick = features_distance<TypeParam>(a, b, accuracy);
+      const Real allowed = std::max<Real>(accuracy.relative * distance.covariance_part, accuracy.of_variance * size);
+      EXPECT_LE(std::abs(Real(quick.covariance_part) - distance.covariance_part),
+                allowed + 30 * eps<double> * Real(c.dim) * centring * size);
+      EXPECT_DOUBLE_EQ(quick.mean_part, distance.mean_part);
+    }
     EXPECT_EQ(distance.squared(), distance.covariance_part + distance.mean_part);
     EXPECT_DOUBLE_EQ(distance.w2(), std::sqrt(distance.squared()));
   }

@@ -1,20 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Claim by claim.
-#include "trace_claims.hpp"
+#include <itspace/align.hpp>
+#include <itspace/distance.hpp>
+#include <itspace/verify.hpp>
 
-#include "text.hpp"
-
-#include <fmt/format.h>
+#include "core/text.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 
-namespace itspace::cli {
+namespace itspace {
 
 namespace {
+
+// The shortest text that reads back as the same double, and three digits.
+std::string precise(double value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, std::end(digits), value).ptr};
+}
+std::string small_number(double value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, std::end(digits), value, std::chars_format::general, 3).ptr};
+}
 
 // The rounding that the method allows itself, 10 eps (tr Sigma + ||Y||^2), in the precision of the run or of this
 // check, whichever is coarser.
@@ -41,29 +53,28 @@ template <class Broken>
 Claim every_row(const std::string& name, const Trace& trace, const std::string& claimed, Broken broken) {
   for (std::size_t k = 1; k < trace.steps.size(); ++k)
     if (const std::string finding = broken(trace.steps[k - 1], trace.steps[k]); !finding.empty())
-      return {name, false, claimed, fmt::format("row {}: {}", k, finding)};
-  return {name, true, claimed, fmt::format("holds in all {} rows", trace.steps.size())};
+      return {name, false, claimed, text("row ", k, ": ", finding)};
+  return {name, true, claimed, text("holds in all ", trace.steps.size(), " rows")};
 }
 
 Claim same_count(const std::string& name, Index claimed, Index found) {
-  return {name, claimed == found, fmt::format("{}", claimed), fmt::format("{}", found)};
+  return {name, claimed == found, text(claimed), text(found)};
 }
 
 Claim same_number(const std::string& name, double claimed, double found, double allowance) {
   return {name, std::abs(claimed - found) <= allowance, precise(claimed),
-          fmt::format("{} (allowance {})", precise(found), small_number(allowance))};
+          text(precise(found), " (allowance ", small_number(allowance), ")")};
 }
 
 Claim objective_claim(const Trace& trace, const Found& found, const Allowance& allowance) {
   const double limit = allowance.with_squared_norm(found.factor_squared);
   if (trace.best < 0 || static_cast<std::size_t>(trace.best) >= trace.steps.size())
-    return {"objective", false, fmt::format("best row {}", trace.best),
-            fmt::format("a trace of {} rows", trace.steps.size())};
+    return {"objective", false, text("best row ", trace.best), text("a trace of ", trace.steps.size(), " rows")};
   const Step& best = trace.steps[static_cast<std::size_t>(trace.best)];
   if (!std::isnan(best.objective)) return same_number("objective", best.objective, found.objective, limit);
   return {"objective", found.objective <= best.objective_bound + limit,
-          fmt::format("at most {} (not evaluated)", precise(best.objective_bound)),
-          fmt::format("{} (allowance {})", precise(found.objective), small_number(limit))};
+          text("at most ", precise(best.objective_bound), " (not evaluated)"),
+          text(precise(found.objective), " (allowance ", small_number(limit), ")")};
 }
 
 // A row may own up to a broken promise; then it claims nothing, and the status must say so.
@@ -76,7 +87,7 @@ Claim monotone_claim(const Trace& trace, const Allowance& allowance) {
                    [&](const Step& before, const Step& row) -> std::string {
                      if (owns_up(row) || !(row.objective > before.objective + allowance.at(before.objective)))
                        return "";
-                     return fmt::format("objective {} after {}", precise(row.objective), precise(before.objective));
+                     return text("objective ", precise(row.objective), " after ", precise(before.objective));
                    });
 }
 
@@ -118,15 +129,14 @@ Claim promise_claim(const Trace& trace, const Allowance& allowance) {
                      const double plain = plain_promise(trace, before, row);
                      if (trace.solver == "paper" && !std::isnan(plain) && !may_be_swap(trace, row) &&
                          !is_plain(trace, before, row, allowance))
-                       return fmt::format("promises {}, the method {}", precise(row.promised_descent), precise(plain));
+                       return text("promises ", precise(row.promised_descent), ", the method ", precise(plain));
                      if (std::isnan(row.objective) || owns_up(row)) return "";
                      const double descent = before.objective - row.objective;
                      if (!(std::abs(descent - row.actual_descent) <= allowance.at(before.objective)))
-                       return fmt::format("says it descended by {}, its objectives by {}", precise(row.actual_descent),
-                                          precise(descent));
+                       return text("says it descended by ", precise(row.actual_descent), ", its objectives by ",
+                                   precise(descent));
                      if (keeps_promise(before, row, allowance)) return "";
-                     return fmt::format("promised {}, descended by {}", precise(row.promised_descent),
-                                        precise(descent));
+                     return text("promised ", precise(row.promised_descent), ", descended by ", precise(descent));
                    });
 }
 
@@ -134,7 +144,7 @@ Claim certified_claim(const Trace& trace, const Allowance& allowance) {
   return every_row("certified flags", trace, "a step marked certified kept its promise",
                    [&](const Step& before, const Step& row) -> std::string {
                      if (owns_up(row) && trace.status != Status::certificate_failed)
-                       return fmt::format("not certified, but the status is {}", name(trace.status));
+                       return text("not certified, but the status is ", name(trace.status));
                      if (!row.certified.value_or(false)) return "";
                      if (std::isnan(row.objective)) return "certified, but its objective was not evaluated";
                      return keeps_promise(before, row, allowance) ? "" : "certified, but it broke its promise";
@@ -156,7 +166,7 @@ std::optional<Claim> finite_length_claim(const Trace& trace, const Allowance& al
     limit = trace.steps.front().objective - row.objective + 2 * gaps + slack;
   }
   return Claim{"finite length", length <= limit, "the steps are no longer than their descent pays for",
-               fmt::format("{} of {}", small_number(length), small_number(limit))};
+               text(small_number(length), " of ", small_number(limit))};
 }
 
 }  // namespace
@@ -175,4 +185,34 @@ std::vector<Claim> check_claims(const Trace& trace, const Found& found) {
   return claims;
 }
 
-}  // namespace itspace::cli
+bool Verification::holds() const {
+  return std::isfinite(found.objective) &&
+         std::all_of(claims.begin(), claims.end(), [](const Claim& claim) { return claim.holds; });
+}
+
+template <Storage Scalar>
+Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target,
+                    const Trace* trace) {
+  Verification out;
+  // No step: the certificate at Y itself, by the most accurate route there is.
+  AlignOptions look_only;
+  look_only.steps = 0;
+  look_only.completion = false;
+  look_only.route = target.has_factor() ? Route::factor : Route::qr;
+  const Result<Scalar> result = align<Scalar>(target, factor, look_only);
+  if (!result.trace.steps.empty()) out.certificate = result.trace.steps.front();
+  out.found = {factor.rows(),
+               factor.cols(),
+               target.trace(),
+               factor.template cast<double>().squaredNorm(),
+               target_distance_squared<Scalar>(factor, target),
+               std::numeric_limits<Scalar>::epsilon()};
+  if (trace) out.claims = check_claims(*trace, out.found);
+  return out;
+}
+
+template Verification verify<float>(const std::type_identity_t<ConstBlockView<float>>&, TargetRef<float>, const Trace*);
+template Verification verify<double>(const std::type_identity_t<ConstBlockView<double>>&, TargetRef<double>,
+                                     const Trace*);
+
+}  // namespace itspace

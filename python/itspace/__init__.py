@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Certified low-rank covariance alignment under the Bures-Wasserstein distance.
+
+>>> import numpy as np, itspace
+>>> X = np.random.default_rng(0).standard_normal((100, 20))
+>>> result = itspace.align(itspace.Target.from_features(X), rank=4, steps=3)
+>>> result.certified
+True
+
+`itspace.sklearn` (an estimator) and `itspace.torch` (a loss and a layer) are imported when asked for.
+"""
+from ._align import AlignResult, align, objective_and_features_gradient, objective_and_gradient, verify
+from ._core import version as _version
+from ._distance import (
+    FrechetAccumulator,
+    bures_wasserstein,
+    frechet_distance,
+    frechet_distance_from_features,
+    gap,
+    gaussian_w2,
+    geodesic,
+    leading_eigenvalues,
+    truncate,
+    truncate_factor,
+)
+from ._map import LowRankGaussian, TransportMap, model_of
+from ._target import Target, auto_rank, random_start, start_from
+
+__version__: str = _version()
+
+__all__ = [
+    "AlignResult",
+    "FrechetAccumulator",
+    "LowRankGaussian",
+    "Target",
+    "TransportMap",
+    "align",
+    "auto_rank",
+    "bures_wasserstein",
+    "frechet_distance",
+    "frechet_distance_from_features",
+    "gap",
+    "gaussian_w2",
+    "geodesic",
+    "leading_eigenvalues",
+    "model_of",
+    "objective_and_features_gradient",
+    "objective_and_gradient",
+    "random_start",
+    "start_from",
+    "truncate",
+    "truncate_factor",
+    "verify",
+]

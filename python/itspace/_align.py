@@ -1,0 +1,340 @@
+# SPDX-License-Identifier: Apache-2.0
+"""align: move a low-rank covariance toward a target, with a certificate at every step."""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Callable, Dict, List, Optional
+
+import numpy as np
+
+from . import _core
+from ._arrays import give, integer, number, take
+from ._target import as_target, resolve_rank
+
+Callback = Callable[[Dict[str, Any], np.ndarray], Any]
+
+_STATUS_WARNING = {
+    "not_finite": "a product with the target was not finite; the factor is the best iterate before it. Check the target "
+    "for NaN, Inf, or values too large for its dtype",
+    "certificate_failed": "a step broke its promise beyond rounding; the factor is the best iterate. The target may not be "
+    "symmetric positive semidefinite: see itspace.Target.from_covariance(S, check=True)",
+}
+
+
+class AlignResult:
+    """What `align` returns.
+
+    Attributes
+    ----------
+    factor : array (d, r)
+        The best iterate Y; its covariance is Y Y'. In the dtype and library of the target.
+    status : str
+        'step_limit', 'converged', 'stopped', 'certificate_failed' or 'not_finite'.
+    objective : float
+        W2^2(Y Y', Sigma) at the factor.
+    certified : bool
+        Every step kept its promised descent.
+    trace : dict
+        The record of the run, schema 'itspace.trace/1' by columns: scalars ('dim', 'rank', 'solver', 'route', 'alpha',
+        'precision', 'status', 'target_trace', 'passes_total', 'best'), and arrays with one entry for each iterate
+        ('objective', 'certificate_gap', 'promised_descent', 'actual_descent', 'certified', 'passes', 'seconds', ...).
+        NaN, or None in 'certified', is what does not exist, such as the step before the start.
+    iterates : list of arrays
+        All of them, from the start on, where keep_iterates was given; else empty.
+    """
+
+    __slots__ = ("factor", "iterates", "_record", "_trace")
+
+    factor: Any
+    iterates: List[Any]
+    _record: _core.Trace
+    _trace: Optional[Dict[str, Any]]
+
+    def __init__(self, factor: Any, record: _core.Trace, iterates: List[Any]) -> None:
+        self.factor = factor
+        self.iterates = iterates
+        self._record = record
+        self._trace = None
+
+    @property
+    def status(self) -> str:
+        return self._record.status
+
+    @property
+    def objective(self) -> float:
+        return self._record.objective
+
+    @property
+    def certified(self) -> bool:
+        return self._record.certified
+
+    @property
+    def trace(self) -> Dict[str, Any]:
+        if self._trace is None:
+            trace = self._record.to_dict()
+            trace["step_route"] = np.array(trace["step_route"], dtype=str)
+            trace["certified"] = np.array(trace["certified"], dtype=object)
+            self._trace = trace
+        return self._trace
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.factor, self.trace, self.iterates)
+
+    def __repr__(self) -> str:
+        objectives = self.trace["objective"]
+        return (
+            f"<itspace.AlignResult {self.status}, {len(objectives) - 1} steps, objective {objectives[0]:.6g} -> "
+            f"{self.objective:.6g}, {'certified' if self.certified else 'NOT certified'}>"
+        )
+
+    def _repr_html_(self) -> str:
+        from ._html import result_html
+
+        return result_html(self)
+
+
+def _plain(trace: Dict[str, Any]) -> Dict[str, Any]:
+    """A trace with lists for arrays, as the extension reads it."""
+    return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in trace.items()}
+
+
+def _restore(factor: Any, trace: Dict[str, Any], iterates: List[Any]) -> AlignResult:
+    return AlignResult(factor, _core.Trace.from_dict(_plain(trace)), iterates)
+
+
+def _progress(steps: int, callback: Optional[Callback]) -> "tuple[Callback, Callable[[], None]]":
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        tqdm = None
+    bar = tqdm(total=steps, desc="align", unit="step") if tqdm is not None else None
+
+    def show(step: Dict[str, Any], factor: np.ndarray) -> Any:
+        if bar is not None:
+            bar.set_postfix_str(f"W2^2 = {step['objective']:.6g}")
+            bar.update(int(step["index"] > 0))
+        else:
+            print(f"align: step {step['index']} of {steps}, W2^2 = {step['objective']:.6g}", flush=True)
+        return callback(step, factor) if callback is not None else None
+
+    def close() -> None:
+        if bar is not None:
+            bar.close()
+
+    return show, close
+
+
+def align(
+    target: Any,
+    start: Any = None,
+    *,
+    rank: Any,
+    steps: int = 5,
+    alpha: Any = None,
+    lam: Optional[float] = None,
+    solver: str = "paper",
+    route: str = "auto",
+    guard: Optional[int] = 8,
+    seed: int = 0,
+    callback: Optional[Callback] = None,
+    keep_iterates: bool = False,
+    verbose: bool = False,
+) -> AlignResult:
+    """Move a covariance of rank <= r toward a target in the Bures-Wasserstein distance, step by certified step.
+
+    Parameters
+    ----------
+    target : array (d, d), Target, or object with dim, trace, apply
+        The covariance to approach. For samples pass ``Target.from_features(X)``. A matrix must be symmetric and finite,
+        which is checked, and positive semidefinite, which `Target.from_covariance` checks.
+    start : array (d, r), optional
+        The factor Y_0 to start from (see `start_from`). None: a seeded random start.
+    rank : int or 'auto'
+        The rank budget r. 'auto': the least rank that explains 95 % of the target's variance (`auto_rank`).
+    steps : int
+        One pass over the target each.
+    alpha : float, 'line-search' or None
+        How far to go in each step, 0 < alpha < 2. None: 1 for one step, 1.1 for 2 to 4, 1.3 from five on. 'line-search':
+        the best point on the line, at no extra pass.
+    lam : float, optional
+        The paper's proximal weight instead of alpha: alpha = 2 lam/(1 + 2 lam).
+    solver : 'paper' or 'ritz'
+        'ritz' goes to the best rank-r covariance in a handful of passes.
+    route : 'auto', 'qr', 'gram', 'factor' or 'root'
+        How the certificate is computed.
+    guard : int or None
+        Solver 'ritz': columns carried beside those of the factor. None: 8, or 16 for one or two steps.
+    seed : int
+    callback : callable, optional
+        ``callback(step, factor)`` for each iterate, `step` a dict with one entry for each column of the trace, `factor` a
+        copy. A true answer stops the run. What it raises ends the run and comes out of `align`.
+    keep_iterates : bool
+    verbose : bool
+        Show a progress bar (tqdm where it is installed).
+
+    Returns
+    -------
+    AlignResult
+
+    Notes
+    -----
+    The run is in the target's dtype; a start of another one is converted. The interpreter's lock is released, and Ctrl-C
+    stops the run after the step at hand.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 30)) * np.linspace(3, 0.1, 30)
+    >>> result = itspace.align(itspace.Target.from_features(X), rank=5, steps=4)
+    >>> result.status, result.certified, result.factor.shape
+    ('step_limit', True, (30, 5))
+    >>> bool(np.all(np.diff(result.trace["objective"]) < 0))
+    True
+    """
+    first: Any = None
+    if start is not None:
+        first, _ = take(start, "start", 2)
+    core, wrap = as_target(target, dtype=None if first is None else first.dtype)
+    dtype = core.dtype
+    if first is not None:
+        if first.dtype != dtype:
+            first = first.astype(dtype)
+        if isinstance(rank, str):
+            raise ValueError(
+                f"rank is {rank!r} and start has {first.shape[1]} columns; pass rank={first.shape[1]}, or let "
+                "start_from(source, 'auto') choose"
+            )
+    if type(steps) is not int:
+        steps = integer(steps, "steps")
+    if type(seed) is not int:
+        seed = integer(seed, "seed")
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed is {seed}; it must be 0 or more and less than 2**64")
+    if type(rank) is not int:
+        rank = resolve_rank(rank, core, seed)
+    line_search = False
+    if alpha is not None:
+        if isinstance(alpha, str):
+            if alpha != "line-search":
+                raise ValueError(f"alpha is {alpha!r}; it must be a number between 0 and 2, 'line-search' or None")
+            line_search, alpha = True, None
+        else:
+            alpha = number(alpha, "alpha")
+    if lam is not None:
+        lam = number(lam, "lam")
+    if guard is not None:
+        guard = integer(guard, "guard")
+    if not isinstance(solver, str) or not isinstance(route, str):
+        raise TypeError(f"solver is {solver!r} and route is {route!r}; both must be strings")
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback is a {type(callback).__name__}; it must be callable as callback(step, factor)")
+
+    close = None
+    if verbose:
+        callback, close = _progress(steps, callback)
+    try:
+        factor, record, iterates = _core.align(
+            core._core, first, rank, steps, alpha, lam, line_search, solver, route, guard, seed, callback,
+            bool(keep_iterates),
+        )  # fmt: skip
+    finally:
+        if close is not None:
+            close()
+    if wrap is not None:
+        factor, iterates = wrap(factor), [wrap(iterate) for iterate in iterates]
+    status = record.status
+    if status in _STATUS_WARNING:
+        warnings.warn(f"align ended as {status}: {_STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
+    return AlignResult(factor, record, iterates)
+
+
+def verify(factor: Any, target: Any, trace: Any = None) -> Dict[str, Any]:
+    """What a factor is worth, computed anew, and whether the trace that came with it tells the truth.
+
+    Parameters
+    ----------
+    factor : array (d, r)
+    target : covariance, Target, or object with dim, trace, apply
+    trace : dict or AlignResult, optional
+        The claims to check.
+
+    Returns
+    -------
+    dict
+        'objective', 'target_trace', 'certificate_gap', 'feasibility', 'orthogonality', 'gram_rank', 'route', 'claims' (a
+        list of dicts with 'name', 'holds', 'claimed', 'found') and 'holds': nothing is false.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> S = np.diag([3.0, 2.0, 1.0])
+    >>> result = itspace.align(S, rank=2)
+    >>> itspace.verify(result.factor, S, result.trace)["holds"]
+    True
+    """
+    if isinstance(trace, AlignResult):
+        trace = trace.trace
+    if trace is not None and not isinstance(trace, dict):
+        raise TypeError(f"trace is a {type(trace).__name__}; it must be AlignResult.trace (a dict) or the AlignResult")
+    array, _ = take(factor, "factor", 2)
+    core, _ = as_target(target, dtype=array.dtype)
+    if array.dtype != core.dtype:
+        array = array.astype(core.dtype)
+    return _core.verify(core._core, array, None if trace is None else _plain(trace))
+
+
+def objective_and_gradient(Y: Any, target: Any) -> "tuple[float, Any]":
+    """F(Y) = W2^2(Y Y', Sigma) and its gradient 2 (Y - B), by one pass over the target and without a matrix root.
+
+    Finite everywhere: where Sigma or Y is singular it is the element of the subdifferential that leaves null directions
+    alone.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> value, gradient = itspace.objective_and_gradient(np.array([[1.0], [0.0]]), np.diag([4.0, 0.0]))
+    >>> value, gradient.tolist()
+    (1.0, [[-2.0], [0.0]])
+    """
+    array, wrap = take(Y, "Y", 2)
+    core, _ = as_target(target, dtype=array.dtype)
+    dtype = array.dtype
+    value, gradient = _core.objective_and_gradient(array.astype(core.dtype, copy=False), core._core)
+    return value, give(gradient.astype(dtype, copy=False), wrap)
+
+
+def objective_and_features_gradient(Y: Any, X: Any, sample_weight: Any = None) -> "tuple[float, Any, Any]":
+    """F(Y) for the covariance of features, with its gradients with respect to Y and to X.
+
+    Parameters
+    ----------
+    Y : array (d, r)
+    X : array (n, d)
+    sample_weight : array (n,), optional
+
+    Returns
+    -------
+    objective : float
+    gradient : array (d, r)
+    features_gradient : array (n, d)
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> X = np.array([[0.0, 1.0], [2.0, 0.0], [1.0, 5.0]])
+    >>> value, dY, dX = itspace.objective_and_features_gradient(np.array([[1.0], [1.0]]), X)
+    >>> dY.shape, dX.shape, bool(abs(dX.sum(axis=0)).max() < 1e-12)
+    ((2, 1), (3, 2), True)
+    """
+    features, wrap_features = take(X, "X", 2)
+    factor, wrap = take(Y, "Y", 2)
+    dtype, own = features.dtype, factor.dtype
+    weights = None if sample_weight is None else take(sample_weight, "sample_weight", 1, np.float64)[0]
+    value, gradient, features_gradient = _core.objective_and_features_gradient(
+        factor.astype(dtype, copy=False), features, weights
+    )
+    return value, give(gradient.astype(own, copy=False), wrap), give(features_gradient, wrap_features)
+
+
+__all__ = ["AlignResult", "align", "objective_and_features_gradient", "objective_and_gradient", "verify"]

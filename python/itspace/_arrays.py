@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays at the door: anything with DLPack or ``__array__`` in, the caller's dtype and library out."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, Optional, Tuple
+
+import numpy as np
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+Wrap = Optional[Callable[[Any], Any]]
+
+
+def _is_torch(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def _foreign(value: Any, name: str) -> Tuple[np.ndarray, Wrap]:
+    """An array of another library as NumPy's, without a copy where it can be, and the way back."""
+    if _is_torch(value):
+        torch = sys.modules["torch"]
+        if value.device.type != "cpu":
+            raise TypeError(f"{name} is a tensor on device '{value.device}'; move it to the host first: {name}.cpu()")
+        # Through DLPack: Tensor.numpy() needs the NumPy that torch was built with.
+        return np.from_dlpack(value.detach()), torch.from_dlpack
+    namespace = getattr(value, "__array_namespace__", None)
+    if hasattr(value, "__dlpack__"):
+        try:
+            array = np.from_dlpack(value)
+        except (BufferError, TypeError, RuntimeError) as error:
+            if not hasattr(value, "__array__"):
+                raise TypeError(
+                    f"{name} is a {type(value).__name__} that NumPy cannot look into ({error}); move it to the host, "
+                    "or convert it with numpy.asarray"
+                ) from error
+            array = np.asarray(value)
+    else:
+        array = np.asarray(value)
+    return array, namespace().asarray if namespace is not None else None
+
+
+def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> Tuple[np.ndarray, Wrap]:
+    """`value` as a C-contiguous float32 or float64 array, and what turns a result into the caller's library.
+
+    float32 and float64 that are C-contiguous are not copied. Other orders are, integers, booleans and float16 become
+    float64, and anything else is a TypeError.
+    """
+    wrap: Wrap = None
+    if type(value) is np.ndarray:
+        array = value
+    elif isinstance(value, np.ndarray):
+        array = np.asarray(value)
+    elif value is None or isinstance(value, (str, bytes, dict)):
+        raise TypeError(f"{name} is {value!r}; it must be an array of numbers")
+    else:
+        array, wrap = _foreign(value, name)
+    kind = array.dtype
+    if kind not in _FLOATS or not kind.isnative:
+        if kind.kind == "f" and kind.itemsize in (4, 8):
+            array = array.astype(kind.newbyteorder("="))
+        elif kind.kind in "iub" or kind == np.float16:
+            array = array.astype(np.float64)
+        elif kind.kind == "f":
+            raise TypeError(f"{name} has dtype {kind}; float64 is the widest there is here: convert it with astype")
+        else:
+            raise TypeError(f"{name} has dtype {kind}; it must be an array of real numbers")
+    if ndim is not None and array.ndim != ndim:
+        raise ValueError(f"{name} has {array.ndim} dimension(s), shape {array.shape}; it must have {ndim}")
+    if dtype is not None and array.dtype != dtype:
+        array = array.astype(dtype)
+    if not array.flags.c_contiguous or not array.flags.aligned:
+        array = np.array(array, order="C")
+    return array, wrap
+
+
+def matrix(value: Any, name: str, dtype: Any = None) -> np.ndarray:
+    return take(value, name, 2, dtype)[0]
+
+
+def vector(value: Any, name: str) -> np.ndarray:
+    return take(value, name, 1, np.float64)[0]
+
+
+def common(*arrays: np.ndarray) -> Any:
+    """float32 where all of them are, else float64."""
+    return np.float32 if all(a.dtype == np.float32 for a in arrays) else np.float64
+
+
+def give(result: Any, wrap: Wrap) -> Any:
+    return result if wrap is None else wrap(result)
+
+
+def integer(value: Any, name: str) -> int:
+    try:
+        return int(value.__index__())
+    except (AttributeError, TypeError):
+        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+
+
+def number(value: Any, name: str) -> float:
+    if isinstance(value, (str, bytes)):
+        raise TypeError(f"{name} is {value!r}; it must be a number")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {value!r}; it must be a number") from None

@@ -1,0 +1,278 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Targets: a covariance as an operator."""
+from __future__ import annotations
+
+from typing import Any, Optional, Tuple
+
+import numpy as np
+
+from . import _core
+from ._arrays import Wrap, give, integer, matrix, number, take, vector
+from ._core import Target as _CoreTarget
+
+
+class Target:
+    """A covariance, seen only through its products with tall blocks.
+
+    Make one with `from_covariance`, `from_features`, `from_factor` or `low_rank_plus_diagonal`. The data are borrowed
+    when they are C-contiguous float32 or float64 (do not change them while the target is in use) and copied otherwise.
+
+    Wherever a target is asked for you may also pass a covariance matrix, or any object of your own with
+
+    - ``dim``: the dimension d,
+    - ``trace``: the trace of Sigma (asked for after the first ``apply``),
+    - ``apply(Y)``: the product Sigma @ Y for a (d, k) array, any k,
+
+    where ``dim`` and ``trace`` may be attributes or methods. An attribute ``dtype`` chooses the precision of the run.
+    """
+
+    __slots__ = ("_core", "_wrap", "__weakref__")
+
+    _core: _CoreTarget
+    _wrap: Wrap
+
+    def __init__(self) -> None:
+        raise TypeError(
+            "Target() makes nothing; use Target.from_covariance, .from_features, .from_factor or .low_rank_plus_diagonal"
+        )
+
+    @classmethod
+    def _make(cls, core: _CoreTarget, wrap: Wrap) -> "Target":
+        self = object.__new__(cls)
+        self._core = core
+        self._wrap = wrap
+        return self
+
+    @classmethod
+    def from_covariance(cls, S: Any, check: bool = True) -> "Target":
+        """Sigma given by its entries.
+
+        Parameters
+        ----------
+        S : array (d, d)
+            Symmetric and positive semidefinite.
+        check : bool
+            Whether to check that it is positive semidefinite, which costs a Cholesky factorisation. Symmetry and finite
+            values are always checked.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> itspace.Target.from_covariance(np.diag([3.0, 2.0, 1.0])).trace
+        6.0
+        """
+        array, wrap = take(S, "S", 2)
+        return cls._make(_core.Target.from_covariance(array, bool(check)), wrap)
+
+    @classmethod
+    def from_features(cls, X: Any, sample_weight: Any = None) -> "Target":
+        """The covariance of features, which is never formed: a product costs two sweeps over X.
+
+        Parameters
+        ----------
+        X : array (n, d)
+            One sample per row, at least two.
+        sample_weight : array (n,), optional
+            0 or more each. Sigma is (1/c) sum_i w_i (x_i - mu)(x_i - mu)' with c = sum w - (sum w^2)/(sum w), which is
+            n - 1 for equal weights.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> X = np.array([[0.0, 1.0], [2.0, 1.0], [1.0, 4.0]])
+        >>> target = itspace.Target.from_features(X)
+        >>> target.mean.tolist(), round(target.trace, 12)
+        ([1.0, 2.0], 4.0)
+        """
+        array, wrap = take(X, "X", 2)
+        weights = None if sample_weight is None else vector(sample_weight, "sample_weight")
+        return cls._make(_core.Target.from_features(array, weights), wrap)
+
+    @classmethod
+    def from_factor(cls, T: Any) -> "Target":
+        """Sigma = T T', such as the result of an earlier run.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> itspace.Target.from_factor(np.array([[1.0], [2.0]])).apply(np.eye(2)).tolist()
+        [[1.0, 2.0], [2.0, 4.0]]
+        """
+        array, wrap = take(T, "T", 2)
+        return cls._make(_core.Target.from_factor(array), wrap)
+
+    @classmethod
+    def low_rank_plus_diagonal(cls, U: Any, s: Any, sigma2: Any) -> "Target":
+        """Sigma = U diag(s) U' + diag(sigma2).
+
+        Parameters
+        ----------
+        U : array (d, k)
+            Its columns need not be orthonormal.
+        s : array (k,)
+            0 or more each.
+        sigma2 : float or array (d,)
+            0 or more; a number stands for a multiple of the identity.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> itspace.Target.low_rank_plus_diagonal(np.eye(4)[:, :2], [3.0, 2.0], 0.5).trace
+        7.0
+        """
+        array, wrap = take(U, "U", 2)
+        diagonal: Any
+        if np.ndim(sigma2) == 0:
+            diagonal = number(sigma2, "sigma2")
+        else:
+            diagonal = vector(sigma2, "sigma2")
+        return cls._make(_core.Target.low_rank_plus_diagonal(array, vector(s, "s"), diagonal), wrap)
+
+    @property
+    def dim(self) -> int:
+        """The dimension d."""
+        return self._core.dim
+
+    @property
+    def trace(self) -> float:
+        """tr Sigma."""
+        return self._core.trace
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision that runs on this target have."""
+        return np.dtype(np.float32 if self._core.float32 else np.float64)
+
+    @property
+    def kind(self) -> str:
+        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal' or 'operator'."""
+        return self._core.kind
+
+    @property
+    def has_factor(self) -> bool:
+        """Whether a T with Sigma = T T' is known, which the route 'factor' needs."""
+        return self._core.has_factor
+
+    @property
+    def mean(self) -> Optional[np.ndarray]:
+        """The mean of features, in float64; None for other targets."""
+        return self._core.mean
+
+    @property
+    def samples(self) -> Optional[int]:
+        """The number of samples of features; None for other targets."""
+        return self._core.samples or None
+
+    def apply(self, Y: Any) -> Any:
+        """Sigma @ Y for a (d, k) array, in the library of Y and the dtype of the target."""
+        array, wrap = take(Y, "Y", 2, self.dtype)
+        return give(self._core.apply(array), wrap)
+
+    def __repr__(self) -> str:
+        return f"<itspace.Target {self.kind}, dim {self.dim}, {self.dtype}>"
+
+
+def _from_object(value: Any, dtype: Any) -> Target:
+    own = getattr(value, "dtype", None)
+    chosen = np.dtype(np.float64 if own is None and dtype is None else own if own is not None else dtype)
+    if chosen not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise TypeError(f"the target's dtype is {chosen}; it must be float32 or float64")
+
+    def convert(product: Any) -> np.ndarray:
+        return matrix(product, "the result of the target's apply", chosen)
+
+    return Target._make(_core.Target.from_object(value, chosen == np.float32, convert), None)
+
+
+def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Target, Wrap]:
+    """A Target, a covariance matrix, or an object with dim, trace and apply. `dtype` is for an object that has none."""
+    if isinstance(value, Target):
+        return value, value._wrap
+    if callable(getattr(value, "apply", None)) and hasattr(value, "dim") and hasattr(value, "trace"):
+        # A torch tensor has apply, dim and trace of its own.
+        if not hasattr(value, "__array__") and not hasattr(value, "__dlpack__"):
+            return _from_object(value, dtype), None
+    if not (hasattr(value, "__array__") or hasattr(value, "__dlpack__") or isinstance(value, (list, tuple))):
+        raise TypeError(
+            f"{name} is a {type(value).__name__}; it must be a covariance matrix, an itspace.Target (from_features, "
+            "from_factor, ...), or an object with dim, trace and apply(Y)"
+        )
+    array, wrap = take(value, name)
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise ValueError(
+            f"{name} is an array of shape {array.shape}; a covariance is square. If its rows are samples, pass "
+            "itspace.Target.from_features(X)"
+        )
+    return Target._make(_core.Target.from_covariance(array, False), wrap), wrap
+
+
+def auto_rank(target: Any, threshold: float = 0.95, *, seed: int = 0) -> int:
+    """The least rank that explains a share of the variance: what ``rank="auto"`` takes.
+
+    Up to dimension 1024 it is exact, from all eigenvalues (O(d^3) once). Above that it comes from Ritz values of random
+    blocks that double until they explain enough; these are lower bounds, so the rank is enough and may be a little more
+    than the least.
+
+    Parameters
+    ----------
+    target : covariance, Target, or object with dim, trace, apply
+    threshold : float
+        The share of tr Sigma that the leading eigenvalues must reach, more than 0 and at most 1.
+    seed : int
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> itspace.auto_rank(np.diag([60.0, 30.0, 6.0, 4.0]))
+    3
+    """
+    core = as_target(target)[0]._core
+    return _core.auto_rank(core, number(threshold, "threshold"), integer(seed, "seed"))
+
+
+def resolve_rank(rank: Any, target: Target, seed: int = 0) -> int:
+    if isinstance(rank, str):
+        if rank != "auto":
+            raise ValueError(f"rank is {rank!r}; it must be an integer or 'auto'")
+        return auto_rank(target, seed=seed)
+    return integer(rank, "rank")
+
+
+def start_from(source: Any, rank: Any, *, seed: int = 0) -> Any:
+    """A start factor from what you have: the rank-r truncation of a covariance.
+
+    Parameters
+    ----------
+    source : covariance, Target, or object with dim, trace, apply
+        For samples pass ``Target.from_features(X)``; the usual start is the covariance of the source domain.
+    rank : int or 'auto'
+
+    Returns
+    -------
+    array (d, rank)
+        U_r diag(lambda_r)^(1/2), in the dtype and library of the source.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> Y = itspace.start_from(np.diag([4.0, 1.0, 0.25]), 1)
+    >>> np.round(Y @ Y.T, 12).tolist()
+    [[4.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    target, wrap = as_target(source, "source")
+    return give(_core.start_from(target._core, resolve_rank(rank, target, seed)), wrap)
+
+
+def random_start(target: Any, rank: Any, *, seed: int = 0) -> Any:
+    """Sigma @ Omega with seeded Gaussian Omega, scaled to the trace of Sigma: what `align` starts from by default.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> Y = itspace.random_start(np.diag([3.0, 2.0, 1.0]), 2)
+    >>> Y.shape, round(float((Y**2).sum()), 12)
+    ((3, 2), 6.0)
+    """
+    core, wrap = as_target(target)
+    seed = integer(seed, "seed")
+    return give(_core.random_start(core._core, resolve_rank(rank, core, seed), seed), wrap)

@@ -1,0 +1,410 @@
+# SPDX-License-Identifier: Apache-2.0
+# scikit-learn comes without types.
+# mypy: disallow-subclassing-any=False, warn-return-any=False
+"""itspace for scikit-learn: target samples in the source's frame, inside a Pipeline.
+
+A classifier was trained on a source domain and must judge samples of a target domain. Where the two differ by mean and
+covariance, :class:`CovarianceAligner` learns the linear map that takes target samples to where the classifier expects
+them: each side is modelled as ``N(mean, Y Y' + delta I)`` with a factor ``Y`` of at most ``rank`` columns, and a sample
+costs ``O(d rank)``.
+
+Adaptation helps where the shift is of second order and can hurt where it is not: read ``harm_report_``, and compare
+with no adaptation and with ``map="mean"`` (the means alone), always.
+"""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Bunch, check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+import itspace
+
+__all__ = ["CovarianceAligner"]
+
+_MAPS = ("monge", "whiten", "mean")
+_NO_TARGET = (
+    "no target domain was given: transform returns its input; call adapt(Xt), or fit with Xt= or sample_domain="
+)
+
+
+class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Map target samples into the source's frame by aligning two low-rank covariances.
+
+    The source's factor is its rank-r truncation; the target's is aligned from it in ``steps`` certified steps; the map
+    between the two models takes target samples to the source.
+
+    Parameters
+    ----------
+    rank : int or "auto", default=16
+        Rank budget of both models. More than the number of features counts as that number. ``"auto"`` is the
+        explained-variance rule of :func:`itspace.align`, applied to the source.
+    steps : int, default=2
+        Steps of the target's factor from the source's. 0 keeps the source's directions.
+    solver : {"paper", "ritz"}, default="paper"
+        The damped steps of the paper, or Rayleigh-Ritz steps straight to the best factor.
+    map : {"monge", "whiten", "mean"}, default="monge"
+        The optimal transport, which moves samples least; whitening and recoloring; or the shift of the means alone,
+        the baseline every result should stand beside.
+    alpha : float or "line-search", optional
+        How far each step of the solver "paper" goes, in (0, 2). By default it follows from ``steps``.
+    guard : int, default=8
+        Extra columns that the solver "ritz" carries.
+    floor : float, default=1e-6
+        Smallest remainder ``delta`` of a model, as a share of the mean variance. Raise it where ``harm_report_`` shows
+        a large condition number.
+    warm_start : bool, default=False
+        Let :meth:`adapt` start from the factor of the last target instead of the source's: for targets that drift.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the random directions (guard columns, completion of singular cases). The default repeats itself.
+
+    Attributes
+    ----------
+    factor_ : ndarray of shape (n_features, rank_)
+        The target's factor.
+    source_factor_ : ndarray of shape (n_features, rank_)
+        The source's factor.
+    source_mean_, target_mean_ : ndarray of shape (n_features,)
+        The means the map shifts by.
+    map_ : itspace.TransportMap or None
+        The map; None for ``map="mean"`` and before a target was given.
+    trace_ : dict of arrays or None
+        The record of the alignment, one entry per iterate: objective, promised and actual descent, ...
+    certified_ : bool
+        Whether every step kept its promise.
+    harm_report_ : Bunch
+        What the map does to target samples: ``displacement`` (mean squared distance a sample is moved),
+        ``relative_displacement`` (its root in units of the target's spread), ``mean_share``, ``touched_variance``
+        (share of the variance in the directions acted on), ``condition`` and ``warnings`` (sentences). Numbers are NaN
+        before a target was given.
+    rank_ : int
+        The rank in use.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where the samples came with column names.
+
+    Notes
+    -----
+    **What** ``fit`` **takes.** Two arrays, ``fit(Xs, Xt)`` or by name, ``fit(Xs=..., Xt=...)``; one array with a
+    domain per row, ``fit(X, y, sample_domain=d)``, positive for source and negative for target; or one array alone,
+    ``fit(X, y)``, which is then the source. In the last case transform is the identity (the source already is in its
+    own frame), until ``adapt(Xt)`` brings a target. So a pipeline can be trained on the source alone, and adapted
+    when the target arrives: ``pipe.fit(Xs, ys); pipe[:-1][-1].adapt(Xt)``.
+
+    **What** ``transform`` **takes** is target samples. Rows that ``sample_domain`` marks as source come back as they
+    are, and so does the source in ``fit_transform``: in a Pipeline, the next step is trained on samples that all are
+    in the source's frame. With ``sklearn.set_config(enable_metadata_routing=True)``, ``sample_domain`` reaches the
+    aligner inside Pipeline and GridSearchCV without further requests; labels of target rows are kept from the
+    classifier with ``sample_weight=(sample_domain > 0)``. A grid search needs target rows with labels in its test
+    folds: source rows pass unchanged, so scores on them say nothing about the map.
+
+    ``y`` is ignored. There is no ``partial_fit``: a target that is updated batch by batch needs an online covariance,
+    which the library does not have yet; ``adapt`` with ``warm_start=True`` follows whole batches.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from itspace.sklearn import CovarianceAligner
+    >>> rng = np.random.default_rng(0)
+    >>> Xs = rng.normal(size=(500, 6)) * [3, 2, 1, 1, 1, 1]
+    >>> Xt = rng.normal(size=(400, 6)) * [1, 2, 3, 1, 1, 1] + 1
+    >>> aligner = CovarianceAligner(rank=3).fit(Xs, Xt)
+    >>> mapped = aligner.transform(Xt)
+    >>> bool(np.allclose(mapped.mean(axis=0), Xs.mean(axis=0)))
+    True
+    >>> aligner.harm_report_.warnings
+    []
+    """
+
+    # Routed without a call of set_fit_request: the aligner has no use without a second domain.
+    __metadata_request__fit = {"sample_domain": True}
+    __metadata_request__transform = {"sample_domain": True}
+
+    def __init__(
+        self,
+        rank: int | str = 16,
+        steps: int = 2,
+        *,
+        solver: str = "paper",
+        map: str = "monge",
+        alpha: float | str | None = None,
+        guard: int = 8,
+        floor: float = 1e-6,
+        warm_start: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.rank = rank
+        self.steps = steps
+        self.solver = solver
+        self.map = map
+        self.alpha = alpha
+        self.guard = guard
+        self.floor = floor
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        Xs: Any = None,
+        Xt: Any = None,
+        sample_domain: Any = None,
+    ) -> CovarianceAligner:
+        """Learn the source and, where there is one, the target.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Source samples; with `sample_domain`, samples of both domains.
+        y : ignored, or array-like of shape (n_target, n_features)
+            A second positional array with the columns of X (two or more) is the target, as in ``fit(Xs, Xt)``. Where y
+            are labels of that very shape, name the target (`Xt` or `sample_domain`) and y is ignored.
+        Xs : array-like of shape (n_samples, n_features), optional
+            X under POT's name.
+        Xt : array-like of shape (n_target, n_features), optional
+            Target samples.
+        sample_domain : array-like of shape (n_samples,), optional
+            The domain of each row of X: positive is source, negative is target. Several of a sign are pooled.
+
+        Returns
+        -------
+        self : CovarianceAligner
+        """
+        if X is not None and Xs is not None:
+            raise ValueError("the source was given twice, as X and as Xs; pass one of them")
+        X = Xs if X is None else X
+        if X is None:
+            raise ValueError("no source samples: call fit(Xs, Xt), or fit(X, sample_domain=...)")
+        if Xt is not None and sample_domain is not None:
+            raise ValueError("the target was given twice, as Xt and as rows of sample_domain; pass one of them")
+        X = self._check(X, reset=True)
+        if Xt is None and sample_domain is None and _is_target(y, X.shape[1]):
+            Xt = y
+        if sample_domain is not None:
+            is_source = _source_rows(sample_domain, len(X))
+            if is_source.all() or not is_source.any():
+                side, sign = ("target", "negative") if is_source.all() else ("source", "positive")
+                raise ValueError(
+                    f"sample_domain has no {side} rows ({sign} values) among {len(X)}; "
+                    "fit needs both domains: leave sample_domain out to fit the source alone"
+                )
+            X, Xt = X[is_source], X[~is_source]
+        elif Xt is not None:
+            Xt = self._check(Xt, reset=False)
+        self._check_parameters()
+        self._fit_source(X)
+        if Xt is not None:
+            self._fit_target(Xt, self.source_factor_)
+        return self
+
+    def adapt(self, Xt: Any) -> CovarianceAligner:
+        """Learn a new target; the source stays.
+
+        Parameters
+        ----------
+        Xt : array-like of shape (n_target, n_features)
+            Target samples. The result is that of ``fit(Xs, Xt)`` with the same source, unless ``warm_start`` lets the
+            factor start where the last target left it.
+
+        Returns
+        -------
+        self : CovarianceAligner
+        """
+        check_is_fitted(self)
+        Xt = self._check(Xt, reset=False)
+        self._check_parameters()
+        warm = self.warm_start and self.trace_ is not None
+        self._fit_target(Xt, self.factor_ if warm else self.source_factor_)
+        return self
+
+    def transform(self, X: Any, *, sample_domain: Any = None) -> Any:
+        """Move target samples into the source's frame.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        sample_domain : array-like of shape (n_samples,), optional
+            Rows with a positive value are source samples and come back unchanged. By default all are target.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float32 where X is
+        """
+        return self._move(X, sample_domain, forward=True)
+
+    def fit_transform(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        Xs: Any = None,
+        Xt: Any = None,
+        sample_domain: Any = None,
+    ) -> Any:
+        """Fit, and give all rows of X in the source's frame.
+
+        With `sample_domain` that is ``transform(X, sample_domain=sample_domain)``. Otherwise X is the source and comes
+        back unchanged; the target is what ``transform(Xt)`` moves.
+        """
+        self.fit(X, y, Xs=Xs, Xt=Xt, sample_domain=sample_domain)
+        X = Xs if X is None else X
+        if sample_domain is None:
+            return self._check(X, reset=False).copy()
+        return self._move(X, sample_domain, forward=True)
+
+    def inverse_transform(self, X: Any) -> Any:
+        """Move samples from the source's frame back to the target's: undoes transform.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), float32 where X is
+        """
+        return self._move(X, None, forward=False)
+
+    # What the steps above are made of.
+
+    def _check(self, X: Any, *, reset: bool, min_samples: int = 2) -> np.ndarray[Any, Any]:
+        return validate_data(
+            self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_min_samples=min_samples
+        )
+
+    def _check_parameters(self) -> None:
+        _check_integer("rank", self.rank, 1, or_text="auto")
+        _check_integer("steps", self.steps, 0)
+        if self.map not in _MAPS:
+            raise ValueError(f"map is {self.map!r}; it must be one of {', '.join(map(repr, _MAPS))}")
+
+    def _fit_source(self, Xs: np.ndarray[Any, Any]) -> None:
+        source = itspace.Target.from_features(Xs)
+        rank = self.rank if self.rank == "auto" else min(int(self.rank), Xs.shape[1])
+        self.source_factor_ = itspace.start_from(source, rank)
+        self.rank_ = int(self.source_factor_.shape[1])
+        self.source_mean_ = np.asarray(source.mean)
+        self._source_remainder = itspace.model_of(source, self.source_factor_, floor=self.floor).remainder
+        self._source_samples = len(Xs)
+        self.factor_ = self.source_factor_
+        self.target_mean_ = self.source_mean_
+        self.trace_: dict[str, Any] | None = None
+        self.certified_ = True
+        self.map_: itspace.TransportMap | None = None
+        self.harm_report_ = Bunch(
+            displacement=np.nan,
+            relative_displacement=np.nan,
+            mean_share=np.nan,
+            touched_variance=np.nan,
+            condition=np.nan,
+            warnings=[_NO_TARGET],
+        )
+
+    def _fit_target(self, Xt: np.ndarray[Any, Any], start: Any) -> None:
+        target = itspace.Target.from_features(Xt)
+        result = itspace.align(
+            target,
+            start,
+            rank=self.rank_,
+            steps=self.steps,
+            alpha=self.alpha,
+            solver=self.solver,
+            guard=self.guard,
+            seed=self._seed(),
+        )
+        if result.status == "not_finite":
+            raise ValueError("a product with the target's covariance is not finite; scale the features down")
+        mean = np.asarray(target.mean)
+        if self.map == "mean":
+            mapped = None
+            displacement = float(((self.source_mean_ - mean) ** 2).sum())
+            report = Bunch(
+                displacement=displacement,
+                relative_displacement=float(np.sqrt(displacement / target.trace)) if target.trace > 0 else np.inf,
+                mean_share=1.0,
+                touched_variance=0.0,
+                condition=1.0,
+                warnings=[],
+            )
+        else:
+            source = itspace.LowRankGaussian(self.source_factor_, self.source_mean_, self._source_remainder)
+            model = itspace.model_of(target, result.factor, floor=self.floor)
+            for side, remainder in (("target", model.remainder), ("source", source.remainder)):
+                if remainder == 0:
+                    raise ValueError(
+                        f"the {side}'s samples are all equal (variance 0); a map needs samples that differ: "
+                        "give more of them, or use map='mean'"
+                    )
+            mapped = itspace.TransportMap.from_models(model, source, kind=self.map)
+            report = Bunch(**mapped.diagnose(len(Xt), self._source_samples))
+        if not result.certified:
+            report.warnings.append("a step of the alignment broke its promise; see trace_")
+        self.factor_ = result.factor
+        self.target_mean_ = mean
+        self.trace_ = result.trace
+        self.certified_ = bool(result.certified)
+        self.map_ = mapped
+        self.harm_report_ = report
+
+    def _move(self, X: Any, sample_domain: Any, *, forward: bool) -> np.ndarray[Any, Any]:
+        check_is_fitted(self)
+        X = self._check(X, reset=False, min_samples=1)
+        rows = slice(None) if sample_domain is None else ~_source_rows(sample_domain, len(X))
+        moved = X.copy()
+        if self.trace_ is None:
+            return moved
+        if self.map_ is None:
+            shift = (self.source_mean_ - self.target_mean_).astype(X.dtype)
+            moved[rows] += shift if forward else -shift
+        else:
+            moved[rows] = (self.map_ if forward else self.map_.inverse()).apply(X[rows])
+        return moved
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, numbers.Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "source_factor_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _is_target(y: Any, n_features: int) -> bool:
+    """Whether the second positional argument is a set of samples rather than labels."""
+    if y is None or n_features < 2:
+        return False
+    shape = np.asarray(y).shape
+    return len(shape) == 2 and shape[1] == n_features
+
+
+def _source_rows(sample_domain: Any, n_samples: int) -> np.ndarray[Any, Any]:
+    domain = check_array(sample_domain, ensure_2d=False, dtype=None, input_name="sample_domain")
+    if domain.shape != (n_samples,):
+        raise ValueError(f"sample_domain has shape {domain.shape}; it needs one value per row of X: ({n_samples},)")
+    if domain.dtype == bool or not np.issubdtype(domain.dtype, np.number):
+        raise TypeError(f"sample_domain has dtype {domain.dtype}; it needs numbers, positive source, negative target")
+    zeros = int((domain == 0).sum())
+    if zeros:
+        raise ValueError(f"sample_domain has {zeros} zeros; positive values are source, negative values are target")
+    return domain > 0
+
+
+def _check_integer(name: str, value: Any, least: int, or_text: str | None = None) -> None:
+    if or_text is not None and isinstance(value, str) and value == or_text:
+        return
+    alternative = "" if or_text is None else f" or {or_text!r}"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} is {value!r} ({type(value).__name__}); it must be an integer{alternative}")
+    if value < least:
+        raise ValueError(f"{name} is {value}; it must be at least {least}")

@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0
+# Where PyTorch is not installed its types are unknown.
+# mypy: disallow-subclassing-any=False, disallow-untyped-decorators=False, disallow-untyped-calls=False
+# mypy: warn-return-any=False
+"""itspace for PyTorch: the Bures-Wasserstein loss with a root-free gradient, and a layer that follows its batches.
+
+Tensors cross through DLPack without a copy (contiguous CPU tensors of float32 or float64; others are copied once).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.dlpack import from_dlpack
+
+import itspace
+
+__all__ = ["AlignLayer", "bures_wasserstein_loss"]
+
+
+def bures_wasserstein_loss(Y: Tensor, target: Any, *, target_as: str = "auto") -> Tensor:
+    """W2^2(Y Y', Sigma), the squared Bures-Wasserstein distance of a factor to a target covariance.
+
+    The gradient is ``2 (Y - B)`` with ``B = Sigma Y (Y' Sigma Y)^(-1/2)``: one product with Sigma and r x r work, where
+    backpropagation through a matrix root of Sigma costs O(d^3) and gives NaN for a singular Sigma. This one is finite
+    there.
+
+    Parameters
+    ----------
+    Y : Tensor of shape (d, r)
+        The factor; its gradient is computed where it requires one.
+    target : itspace.Target, Tensor of shape (d, d), or Tensor of shape (n, d)
+        The target: an operator, a covariance, or features, one sample per row. The gradient of the loss with respect
+        to features (through their mean and their covariance) is computed where they require one; an operator and a
+        covariance are constants.
+    target_as : {"auto", "covariance", "features"}, default="auto"
+        What a tensor holds. By default a square one is a covariance and any other is features.
+
+    Returns
+    -------
+    Tensor
+        A scalar in the dtype of Y.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from itspace.torch import bures_wasserstein_loss
+    >>> Y = torch.tensor([[1.0], [0.0]], dtype=torch.float64, requires_grad=True)
+    >>> loss = bures_wasserstein_loss(Y, torch.diag(torch.tensor([4.0, 0.0], dtype=torch.float64)))
+    >>> loss.item()
+    1.0
+    >>> loss.backward()
+    >>> Y.grad.T
+    tensor([[-2.,  0.]], dtype=torch.float64)
+    """
+    if target_as not in ("auto", "covariance", "features"):
+        raise ValueError(f"target_as is {target_as!r}; it must be 'auto', 'covariance' or 'features'")
+    _check_tensor("Y", Y)
+    if not isinstance(target, Tensor):
+        if target_as != "auto":
+            raise ValueError(f"target_as is {target_as!r}, which is for tensors; the target is {type(target).__name__}")
+        return _FactorLoss.apply(Y, target)
+    _check_tensor("the target", target)
+    if target.dtype != Y.dtype:
+        raise TypeError(f"Y is {Y.dtype} and the target is {target.dtype}; convert one of them")
+    if target_as == "features" or (target_as == "auto" and target.shape[0] != target.shape[1]):
+        return _FeaturesLoss.apply(Y, target)
+    if target.requires_grad:
+        raise ValueError(
+            "the target covariance requires a gradient, which is offered for features only; "
+            "detach it, or pass the features it came from"
+        )
+    _check_symmetric(target)
+    return _FactorLoss.apply(Y, itspace.Target.from_covariance(_array(target)))
+
+
+class AlignLayer(nn.Module):
+    """Follows the covariance of its inputs and moves them into a reference frame, in the manner of batch norm.
+
+    The running state is a mean, a factor of rank `rank` and a remainder: the model ``N(mean, Y Y' + delta I)``. In
+    training each batch moves it: the mean and the remainder by exponential averaging, the factor by one certified step
+    ``Y <- (1 - momentum) Y + momentum B`` toward the batch's covariance, which never increases the distance to it. The
+    first batch sets the state.
+
+    The output is the input, until :meth:`keep_reference` (or :meth:`set_reference`) fixes the reference; from then on
+    it is the input moved by the transport map from the running model to the reference. So: train a network on the
+    source with the layer inside, call ``keep_reference()``, let the layer alone follow the target
+    (``layer.train()`` and forward passes under ``no_grad``), and in ``eval`` target samples arrive at the next layer in
+    the source's frame. Gradients flow through the map to the input; the state itself is not differentiated.
+
+    Parameters
+    ----------
+    dim : int
+        Features of a sample: the last dimension of the input. All others count as samples.
+    rank : int
+        Columns of the factor, at most `dim`.
+    momentum : float or None, default=0.1
+        Share of a batch in the new state, in (0, 1]. None: 1/k at batch k, the plain average.
+    map : {"monge", "whiten"}, default="monge"
+        The optimal transport, or whitening and recoloring.
+    floor : float, default=1e-6
+        Smallest remainder, as a share of the mean variance.
+    dtype : torch.dtype, optional
+        float32 or float64.
+
+    Notes
+    -----
+    A batch should have several times `rank` samples: with fewer, its remainder is biased toward the floor. Buffers
+    (all in ``state_dict``): ``mean``, ``factor``, ``remainder``, ``num_batches_tracked``, ``reference_mean``,
+    ``reference_factor``, ``reference_remainder``, ``has_reference``. Changed by hand, call :meth:`refresh`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from itspace.torch import AlignLayer
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> layer = AlignLayer(dim=5, rank=2, dtype=torch.float64)
+    >>> source = torch.randn(200, 5, generator=generator, dtype=torch.float64)
+    >>> _ = layer.train()(source)
+    >>> layer.keep_reference()
+    >>> target = 3 * source + 7
+    >>> with torch.no_grad():
+    ...     for _ in range(100):
+    ...         _ = layer(target)
+    >>> moved = layer.eval()(target)
+    >>> bool((moved - source).abs().max() < 1e-3)
+    True
+    """
+
+    mean: Tensor
+    factor: Tensor
+    remainder: Tensor
+    num_batches_tracked: Tensor
+    reference_mean: Tensor
+    reference_factor: Tensor
+    reference_remainder: Tensor
+    has_reference: Tensor
+
+    def __init__(
+        self,
+        dim: int,
+        rank: int,
+        *,
+        momentum: float | None = 0.1,
+        map: str = "monge",
+        floor: float = 1e-6,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if dim < 1:
+            raise ValueError(f"dim is {dim}; it must be at least 1")
+        if not 1 <= rank <= dim:
+            raise ValueError(f"rank is {rank}; it must be between 1 and dim = {dim}")
+        if momentum is not None and not 0 < momentum <= 1:
+            raise ValueError(f"momentum is {momentum}; it must be in (0, 1], or None for the plain average")
+        if map not in ("monge", "whiten"):
+            raise ValueError(f"map is {map!r}; it must be 'monge' or 'whiten'")
+        if not floor > 0:
+            raise ValueError(f"floor is {floor}; it must be positive")
+        self.dim, self.rank, self.momentum, self.map, self.floor = dim, rank, momentum, map, floor
+        for prefix in ("", "reference_"):
+            self.register_buffer(prefix + "mean", torch.zeros(dim, dtype=dtype))
+            self.register_buffer(prefix + "factor", torch.zeros(dim, rank, dtype=dtype))
+            self.register_buffer(prefix + "remainder", torch.ones((), dtype=dtype))
+        self.register_buffer("num_batches_tracked", torch.tensor(0, dtype=torch.long))
+        self.register_buffer("has_reference", torch.tensor(False))
+        self.certified = True  # whether the last step kept its promise
+        self._map: tuple[Tensor, ...] | None = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.shape[-1:] != (self.dim,):
+            raise ValueError(f"the input has shape {tuple(x.shape)}; its last dimension must be dim = {self.dim}")
+        if self.training:
+            self._follow(x.detach().reshape(-1, self.dim))
+        if not self.has_reference:
+            return x
+        scalar, basis, update, mean_from, mean_to = self._current_map()
+        # A = c I + Q (core - c I) Q', applied to rows: two skinny products that autograd sees.
+        centred = x - mean_from
+        return mean_to + scalar * centred + (centred @ basis) @ update
+
+    def keep_reference(self) -> None:
+        """Take the running state as the reference frame that inputs are moved into."""
+        if self.num_batches_tracked == 0:
+            raise ValueError("the layer has seen no batch; run the source through it in training first")
+        for name in ("mean", "factor", "remainder"):
+            getattr(self, "reference_" + name).copy_(getattr(self, name))
+        self.has_reference.fill_(True)
+        self.refresh()
+
+    def set_reference(self, features: Tensor) -> None:
+        """Take the mean and covariance of features, one sample per row, as the reference frame."""
+        mean, factor, remainder = self._model(features.detach().reshape(-1, self.dim))
+        self.reference_mean.copy_(mean)
+        self.reference_factor.copy_(factor)
+        self.reference_remainder.fill_(remainder)
+        self.has_reference.fill_(True)
+        self.refresh()
+
+    def reset_running_stats(self) -> None:
+        """Forget all batches; the next one sets the state. The reference stays."""
+        self.mean.zero_()
+        self.factor.zero_()
+        self.remainder.fill_(1)
+        self.num_batches_tracked.zero_()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Make the map again at the next use: for buffers that were changed by hand."""
+        self._map = None
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, rank={self.rank}, momentum={self.momentum}, map={self.map!r}, floor={self.floor}"
+
+    @torch.no_grad()
+    def _follow(self, batch: Tensor) -> None:
+        batch = self._as_state(batch)
+        if self.num_batches_tracked == 0:
+            share = 1.0
+            mean, factor, remainder = self._model(batch)
+        else:
+            share = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
+            target = itspace.Target.from_features(_array(batch))
+            result = itspace.align(target, _array(self.factor), rank=self.rank, steps=1, alpha=share)
+            _check_outcome(result)
+            self.certified = bool(result.certified)
+            factor = _tensor(result.factor, self.factor)
+            mean = _tensor(target.mean, self.mean)
+            remainder = itspace.model_of(target, result.factor, floor=self.floor).remainder
+        self.factor.copy_(factor)
+        self.mean.lerp_(mean, share)
+        self.remainder.mul_(1 - share).add_(share * remainder)
+        self.num_batches_tracked.add_(1)
+        self.refresh()
+
+    def _model(self, features: Tensor) -> tuple[Tensor, Tensor, float]:
+        target = itspace.Target.from_features(_array(self._as_state(features)))
+        factor = itspace.start_from(target, self.rank)
+        remainder = itspace.model_of(target, factor, floor=self.floor).remainder
+        return _tensor(target.mean, self.mean), _tensor(factor, self.factor), remainder
+
+    def _as_state(self, features: Tensor) -> Tensor:
+        _check_tensor("the input", features)
+        if not bool(torch.isfinite(features).all()):
+            raise ValueError("the batch has a value that is NaN or Inf; the running state was left as it is")
+        return features.to(self.factor.dtype)
+
+    def _current_map(self) -> tuple[Tensor, ...]:
+        if self._map is None:
+            if self.num_batches_tracked == 0:
+                raise ValueError("the layer has a reference but has seen no batch; run the target through it first")
+            running, reference = (
+                itspace.LowRankGaussian(_array(factor.double()), _array(mean.double()), float(remainder))
+                for factor, mean, remainder in (
+                    (self.factor, self.mean, self.remainder),
+                    (self.reference_factor, self.reference_mean, self.reference_remainder),
+                )
+            )
+            parts = itspace.TransportMap.from_models(running, reference, kind=self.map).parts()
+            scalar, basis = float(parts["scalar"]), _tensor(parts["basis"], self.factor)
+            core = _tensor(parts["core"], self.factor)
+            update = (core - torch.eye(len(core), dtype=core.dtype).mul(scalar)).T @ basis.T
+            self._map = (torch.tensor(scalar, dtype=core.dtype), basis, update, self.mean, self.reference_mean)
+        return self._map
+
+    def _apply(self, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        self.refresh()
+        return super()._apply(fn, *args, **kwargs)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        super()._load_from_state_dict(*args, **kwargs)
+        self.refresh()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_map": None}
+
+
+class _FactorLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, Y: Tensor, target: Any) -> Tensor:
+        objective, gradient = itspace.objective_and_gradient(_array(Y), target)
+        ctx.save_for_backward(_tensor(gradient, Y))
+        return _scalar(objective, Y)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, None]:
+        (gradient,) = ctx.saved_tensors
+        return upstream * gradient, None
+
+
+class _FeaturesLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, Y: Tensor, features: Tensor) -> Tensor:
+        if not ctx.needs_input_grad[1]:
+            target = itspace.Target.from_features(_array(features))
+            objective, gradient = itspace.objective_and_gradient(_array(Y), target)
+            ctx.save_for_backward(_tensor(gradient, Y), None)
+        else:
+            objective, gradient, of_features = itspace.objective_and_features_gradient(_array(Y), _array(features))
+            ctx.save_for_backward(_tensor(gradient, Y), _tensor(of_features, features))
+        return _scalar(objective, Y)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
+        gradient, of_features = ctx.saved_tensors
+        return upstream * gradient, None if of_features is None else upstream * of_features
+
+
+def _check_tensor(name: str, tensor: Any) -> None:
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} is {type(tensor).__name__}; it must be a torch.Tensor")
+    if tensor.device.type != "cpu":
+        raise ValueError(f"{name} is on {tensor.device}; itspace.torch works on the CPU: call .cpu()")
+    if tensor.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"{name} is {tensor.dtype}; it must be float32 or float64")
+    if tensor.ndim != 2:
+        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must have two dimensions")
+
+
+def _check_symmetric(sigma: Tensor) -> None:
+    if sigma.shape[0] != sigma.shape[1]:
+        raise ValueError(f"the target covariance has shape {tuple(sigma.shape)}; it must be square")
+    largest = float(sigma.abs().max()) if sigma.numel() else 0.0
+    error = float((sigma - sigma.T).abs().max()) if sigma.numel() else 0.0
+    if error > sigma.shape[0] * torch.finfo(sigma.dtype).eps * largest:
+        raise ValueError(
+            f"the square target is not symmetric (by {error:.2g}, largest entry {largest:.2g}); "
+            "pass a covariance, or target_as='features' for a sample in each row"
+        )
+
+
+def _check_outcome(result: Any) -> None:
+    if result.status == "not_finite":
+        raise ValueError("a product with the batch's covariance is not finite; scale the features down")
+
+
+def _array(tensor: Tensor) -> Any:
+    """The tensor's own memory as a NumPy array; tensor.numpy() would ask for the NumPy that PyTorch was built with."""
+    return np.from_dlpack(tensor.detach())
+
+
+def _tensor(array: Any, like: Tensor) -> Tensor:
+    tensor = array if isinstance(array, Tensor) else from_dlpack(array)
+    return tensor.to(like.dtype)
+
+
+def _scalar(value: Any, like: Tensor) -> Tensor:
+    return torch.tensor(float(value), dtype=like.dtype)

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/covariance.hpp>
+#include <itspace/gradient.hpp>
+
+#include "core/text.hpp"
+#include "module.hpp"
+#include "target.hpp"
+
+#include <nanobind/stl/optional.h>
+
+namespace itspace::python {
+namespace {
+
+template <Storage Scalar>
+nb::tuple gradient(const Matrix<Scalar>& factor, const AnyTarget& target) {
+  const auto* ref = std::get_if<TargetRef<Scalar>>(&target.ref);
+  require(ref != nullptr, "the factor is not of the target's dtype; convert it first");
+  ObjectiveGradient<Scalar> found;
+  {
+    const nb::gil_scoped_release unlocked;
+    found = objective_and_gradient<Scalar>(view<Scalar>(factor), *ref);
+  }
+  return nb::make_tuple(found.objective, to_numpy<Scalar>(std::move(found.gradient)));
+}
+
+template <Storage Scalar>
+nb::tuple features_gradient(const Matrix<Scalar>& factor, const Matrix<Scalar>& features,
+                            const std::optional<Vector>& weights) {
+  const Eigen::VectorXd copied = weights ? copy_of(*weights) : Eigen::VectorXd();
+  FeaturesGradient<Scalar> found;
+  {
+    const nb::gil_scoped_release unlocked;
+    check_finite<Scalar>(view<Scalar>(factor), "Y");
+    check_finite<Scalar>(view<Scalar>(features), "X");
+    found = objective_and_features_gradient<Scalar>(view<Scalar>(factor), view<Scalar>(features), copied);
+  }
+  return nb::make_tuple(found.objective, to_numpy<Scalar>(std::move(found.gradient)),
+                        to_numpy<Scalar>(std::move(found.features_gradient)));
+}
+
+template <Storage Scalar>
+void add_typed(nb::module_& module) {
+  module.def("objective_and_gradient", &gradient<Scalar>, nb::arg("factor"), nb::arg("target"));
+  module.def("objective_and_features_gradient", &features_gradient<Scalar>, nb::arg("factor"), nb::arg("features"),
+             nb::arg("weights").none());
+}
+
+}  // namespace
+
+void add_gradient(nb::module_& module) {
+  add_typed<float>(module);
+  add_typed<double>(module);
+}
+
+}  // namespace itspace::python

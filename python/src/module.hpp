@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One function for each part of the module.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace itspace::python {
+
+void add_target(nanobind::module_& module);
+void add_align(nanobind::module_& module);
+void add_distance(nanobind::module_& module);
+void add_gradient(nanobind::module_& module);
+void add_map(nanobind::module_& module);
+
+}  // namespace itspace::python

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "target.hpp"
+
+#include <itspace/covariance.hpp>
+#include <itspace/rank.hpp>
+#include <itspace/start.hpp>
+#include <itspace/targets.hpp>
+
+#include "core/text.hpp"
+#include "module.hpp"
+
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
+
+#include <cmath>
+
+namespace itspace::python {
+namespace {
+
+// A Python object with dim, trace and apply. The run goes on without the interpreter's lock, so each call takes it.
+template <Storage Scalar>
+class PythonOperator {
+ public:
+  // `convert` turns what apply returns into a C-contiguous array of Scalar.
+  PythonOperator(nb::object object, nb::object convert)
+      : object_(std::move(object)), convert_(std::move(convert)), dim_(nb::cast<Index>(number("dim", "__index__"))) {}
+
+  Index dim() const { return dim_; }
+
+  double trace() const {
+    const nb::gil_scoped_acquire lock;
+    const double value = nb::cast<double>(number("trace", "__float__"));
+    require(std::isfinite(value) && value >= 0, "the target's trace is ", value,
+            "; a covariance has a trace that is finite and 0 or more");
+    return value;
+  }
+
+  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+    const nb::gil_scoped_acquire lock;
+    const nb::object product = convert_(object_.attr("apply")(to_numpy<Scalar>(Block<Scalar>(y))));
+    const auto array = nb::cast<Matrix<Scalar>>(product);
+    require(static_cast<Index>(array.shape(0)) == out.rows() && static_cast<Index>(array.shape(1)) == out.cols(),
+            "the target's apply returned an array of shape (", array.shape(0), ", ", array.shape(1),
+            ") for a block of shape (", out.rows(), ", ", out.cols(), "); it must return Sigma @ Y, of the same shape");
+    out = view<Scalar>(array);
+  }
+
+ private:
+  // An attribute, or a method without arguments.
+  nb::object number(const char* name, const char* as) const {
+    nb::object value = object_.attr(name);
+    if (PyCallable_Check(value.ptr())) value = value();
+    return value.attr(as)();
+  }
+
+  nb::object object_, convert_;
+  Index dim_;
+};
+
+template <Storage Scalar>
+AnyTarget from_covariance(const Matrix<Scalar>& sigma, bool check) {
+  {
+    const nb::gil_scoped_release unlocked;
+    if (check)
+      check_covariance<Scalar>(view<Scalar>(sigma));
+    else
+      check_symmetric<Scalar>(view<Scalar>(sigma));
+  }
+  return AnyTarget::make<Scalar>("covariance", std::make_shared<DenseTarget<Scalar>>(borrow<Scalar>(sigma)), sigma);
+}
+
+template <Storage Scalar>
+AnyTarget from_features(const Matrix<Scalar>& features, const std::optional<Vector>& weights) {
+  std::shared_ptr<FeaturesTarget<Scalar>> target;
+  Eigen::VectorXd copied;
+  if (weights) copied = copy_of(*weights);
+  {
+    const nb::gil_scoped_release unlocked;
+    check_finite<Scalar>(view<Scalar>(features), "features");
+    target = weights ? std::make_shared<FeaturesTarget<Scalar>>(borrow<Scalar>(features), copied)
+                     : std::make_shared<FeaturesTarget<Scalar>>(borrow<Scalar>(features));
+  }
+  AnyTarget any = AnyTarget::make<Scalar>("features", target, features);
+  any.mean = target->mean();
+  any.samples = target->samples();
+  any.weights = copied;
+  return any;
+}
+
+template <Storage Scalar>
+AnyTarget from_factor(const Matrix<Scalar>& factor) {
+  check_finite<Scalar>(view<Scalar>(factor), "factor");
+  return AnyTarget::make<Scalar>("factor", std::make_shared<FactorTarget<Scalar>>(borrow<Scalar>(factor)), factor);
+}
+
+template <Storage Scalar>
+AnyTarget low_rank_plus_diagonal(const Matrix<Scalar>& u, const Vector& s, const std::variant<double, Vector>& sigma2) {
+  check_finite<Scalar>(view<Scalar>(u), "U");
+  const auto made = [&](auto diagonal) {
+    return std::make_shared<LowRankDiagonalTarget<Scalar>>(borrow<Scalar>(u), copy_of(s), std::move(diagonal));
+  };
+  return AnyTarget::make<Scalar>(
+      "low_rank_plus_diagonal",
+      std::holds_alternative<double>(sigma2) ? made(std::get<double>(sigma2)) : made(copy_of(std::get<Vector>(sigma2))),
+      u);
+}
+
+template <Storage Scalar>
+AnyTarget operator_of(nb::object object, nb::object convert) {
+  return AnyTarget::make<Scalar>(
+      "operator", std::make_shared<PythonOperator<Scalar>>(std::move(object), std::move(convert)), std::nullopt);
+}
+
+AnyTarget from_object(nb::object object, bool float32, nb::object convert) {
+  return float32 ? operator_of<float>(std::move(object), std::move(convert))
+                 : operator_of<double>(std::move(object), std::move(convert));
+}
+
+template <Storage Scalar>
+nb::object apply(const AnyTarget& target, const Matrix<Scalar>& y) {
+  const auto* ref = std::get_if<TargetRef<Scalar>>(&target.ref);
+  require(ref != nullptr, "the block is not of the target's dtype; convert it first");
+  require(static_cast<Index>(y.shape(0)) == ref->dim(), "the block has ", y.shape(0),
+          " rows and the target has dimension ", ref->dim(), "; it must be d x r");
+  Block<Scalar> out(view<Scalar>(y).rows(), view<Scalar>(y).cols());
+  {
+    const nb::gil_scoped_release unlocked;
+    ref->apply(view<Scalar>(y), out);
+  }
+  return to_numpy<Scalar>(std::move(out));
+}
+
+double trace(const AnyTarget& target) {
+  const nb::gil_scoped_release unlocked;
+  return std::visit([](const auto& ref) { return ref.trace(); }, target.ref);
+}
+
+bool has_factor(const AnyTarget& target) {
+  return std::visit([](const auto& ref) { return ref.has_factor(); }, target.ref);
+}
+
+nb::object random_start_of(const AnyTarget& target, Index rank, std::uint64_t seed) {
+  return std::visit(
+      [&]<class Scalar>(TargetRef<Scalar> ref) {
+        Block<Scalar> start;
+        {
+          const nb::gil_scoped_release unlocked;
+          start = random_start<Scalar>(ref, rank, seed);
+        }
+        return to_numpy<Scalar>(std::move(start));
+      },
+      target.ref);
+}
+
+nb::object start_from(const AnyTarget& target, Index rank) {
+  return std::visit(
+      [&]<class Scalar>(TargetRef<Scalar> ref) {
+        Block<Scalar> start;
+        if (target.kind == "features") {  // weighted or not, without a d x d matrix where n < d
+          const Matrix<Scalar>& features = target.array<Scalar>();
+          const nb::gil_scoped_release unlocked;
+          start = start_from_features<Scalar>(view<Scalar>(features), rank, target.weights);
+        } else {
+          const nb::gil_scoped_release unlocked;
+          start = start_from_target<Scalar>(ref, rank);
+        }
+        return to_numpy<Scalar>(std::move(start));
+      },
+      target.ref);
+}
+
+Index auto_rank(const AnyTarget& target, double share, std::uint64_t seed) {
+  const nb::gil_scoped_release unlocked;
+  return std::visit([&]<class Scalar>(TargetRef<Scalar> ref) { return rank_explaining<Scalar>(ref, share, seed); },
+                    target.ref);
+}
+
+template <Storage Scalar>
+void add_typed(nb::class_<AnyTarget>& type) {
+  type.def_static("from_covariance", &from_covariance<Scalar>, nb::arg("sigma"), nb::arg("check"));
+  type.def_static("from_features", &from_features<Scalar>, nb::arg("features"), nb::arg("weights").none());
+  type.def_static("from_factor", &from_factor<Scalar>, nb::arg("factor"));
+  type.def_static("low_rank_plus_diagonal", &low_rank_plus_diagonal<Scalar>, nb::arg("u"), nb::arg("s"),
+                  nb::arg("sigma2"));
+  type.def("apply", &apply<Scalar>, nb::arg("y"));
+}
+
+}  // namespace
+
+void add_target(nb::module_& module) {
+  nb::class_<AnyTarget> type(module, "Target", "A covariance as an operator.");
+  add_typed<float>(type);
+  add_typed<double>(type);
+  type.def_static("from_object", &from_object, nb::arg("object"), nb::arg("float32"), nb::arg("convert"));
+  type.def_prop_ro("dim", &AnyTarget::dim);
+  type.def_prop_ro("trace", &trace);
+  type.def_prop_ro("float32", &AnyTarget::float32);
+  type.def_prop_ro("has_factor", &has_factor);
+  type.def_prop_ro("kind", [](const AnyTarget& target) { return target.kind; });
+  type.def_prop_ro("samples", [](const AnyTarget& target) { return target.samples; });
+  type.def_prop_ro("mean", [](const AnyTarget& target) -> nb::object {
+    if (!target.mean) return nb::none();
+    return to_numpy(*target.mean);
+  });
+  module.def(
+      "_address_of", [](const AnyTarget& target) { return reinterpret_cast<std::uintptr_t>(target.address); },
+      nb::arg("target"), "Where the target reads its data: the array's own memory if nothing was copied.");
+  module.def("random_start", &random_start_of, nb::arg("target"), nb::arg("rank"), nb::arg("seed"));
+  module.def("start_from", &start_from, nb::arg("target"), nb::arg("rank"));
+  module.def("auto_rank", &auto_rank, nb::arg("target"), nb::arg("share"), nb::arg("seed"));
+}
+
+}  // namespace itspace::python

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+import copy
+import os
+import pickle
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import itspace
+from oracle import psd_root
+
+
+@pytest.fixture
+def domains(rng):
+    source = rng.standard_normal((400, 10)) * np.linspace(2, 0.5, 10) + 1
+    target = rng.standard_normal((300, 10)) * np.linspace(0.5, 2, 10) - 3
+    return source, target
+
+
+def make(domains, rank=4, kind="monge"):
+    S, T = (itspace.Target.from_features(x) for x in domains)
+    return itspace.TransportMap.between(
+        S, itspace.start_from(S, rank), None, T, itspace.start_from(T, rank), None, kind
+    )
+
+
+def monge(A, B):
+    root = psd_root(A)
+    inverse = np.linalg.inv(root)
+    return inverse @ psd_root(root @ B @ root) @ inverse
+
+
+def model(Y, S):
+    """Y Y' + delta I with what the factor of the leading part leaves out."""
+    delta = (np.trace(S) - np.sum(Y**2)) / (len(S) - Y.shape[1])
+    return Y @ Y.T + delta * np.eye(len(S))
+
+
+@pytest.mark.parametrize("kind", ["monge", "whiten"])
+def test_is_the_map_between_the_models(domains, kind):
+    source, target = domains
+    S, T = np.cov(source.T), np.cov(target.T)
+    tmap = make(domains, kind=kind)
+    X, Z = (model(itspace.start_from(C, 4), C) for C in (T, S))
+    expected = monge(X, Z) if kind == "monge" else psd_root(Z) @ np.linalg.inv(psd_root(X))
+    np.testing.assert_allclose(tmap.matrix(), expected, atol=1e-9)
+    moved = tmap.apply(target)
+    np.testing.assert_allclose(moved, source.mean(0) + (target - target.mean(0)) @ expected.T, atol=1e-9)
+    np.testing.assert_allclose(tmap.inverse().apply(moved), target, atol=1e-9)
+    np.testing.assert_allclose(tmap.apply(target[0]), moved[0], atol=1e-12)
+    assert tmap.kind == kind and tmap.dim == 10
+    if kind == "monge":
+        shift = np.sum((source.mean(0) - target.mean(0)) ** 2)
+        assert tmap.displacement == pytest.approx(shift + itspace.bures_wasserstein(X, Z, squared=True), rel=1e-9)
+
+
+def test_leaves_its_input_alone_and_keeps_the_dtype(domains):
+    tmap = make(domains)
+    X = domains[1].astype(np.float32)
+    before = X.copy()
+    moved = tmap.apply(X)
+    assert moved.dtype == np.float32
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_allclose(moved, tmap.apply(domains[1]), atol=1e-4)
+    assert tmap.apply(X[:0]).shape == (0, 10)
+
+
+def test_means_given_or_zero(domains):
+    source, target = domains
+    S, T = np.cov(source.T), np.cov(target.T)
+    Ys, Yt = itspace.start_from(S, 3), itspace.start_from(T, 3)
+    centred = itspace.TransportMap.between(S, Ys, None, T, Yt, None)
+    np.testing.assert_allclose(centred.apply(np.zeros(10)), np.zeros(10), atol=1e-14)
+    given = itspace.TransportMap.between(S, Ys, np.ones(10), T, Yt, np.zeros(10))
+    np.testing.assert_allclose(given.apply(np.zeros(10)), np.ones(10), atol=1e-14)
+
+
+def test_diagnosis(domains):
+    found = make(domains).diagnose(300, 400)
+    assert set(found) == {
+        "displacement", "relative_displacement", "mean_share", "touched_variance", "condition", "warnings"
+    }  # fmt: skip
+    assert found["displacement"] > 0 and 0 < found["touched_variance"] <= 1
+    assert any("samples" in text for text in make(domains).diagnose(5, 400)["warnings"])
+
+
+def same(a, b, X):
+    np.testing.assert_array_equal(a.apply(X), b.apply(X))
+    np.testing.assert_array_equal(a.inverse().apply(X), b.inverse().apply(X))
+
+
+def test_save_load_pickle_copy(domains, tmp_path):
+    tmap = make(domains)
+    path = tmp_path / "map.npz"
+    tmap.save(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["map.npz"]
+    same(itspace.TransportMap.load(path), tmap, domains[1])
+    same(itspace.TransportMap.load(str(path)), tmap, domains[1])
+    same(pickle.loads(pickle.dumps(tmap)), tmap, domains[1])
+    same(copy.deepcopy(tmap), tmap, domains[1])
+    same(copy.copy(tmap), tmap, domains[1])
+
+
+def test_the_program_reads_our_file_and_we_read_its(domains, tmp_path):
+    program = os.environ.get("ITSPACE_PROGRAM") or shutil.which("itspace")
+    if not program:
+        pytest.skip("no itspace program here (set ITSPACE_PROGRAM)")
+    tmap = make(domains)
+    tmap.save(tmp_path / "map.npz")
+    np.save(tmp_path / "x.npy", domains[1])
+    np.save(tmp_path / "s.npy", domains[0])
+    run = lambda *args: subprocess.run([program, *args, "--quiet"], cwd=tmp_path, check=True)  # noqa: E731
+    run("transform", "--map", "map.npz", "--in", "x.npy", "--out", "y.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), tmap.apply(domains[1]), atol=1e-12)
+    run("map", "--source", "s.npy", "--target", "x.npy", "--rank", "4", "--steps", "2", "--out", "theirs.npz")
+    theirs = itspace.TransportMap.load(tmp_path / "theirs.npz")
+    run("transform", "--map", "theirs.npz", "--in", "x.npy", "--out", "z.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "z.npy"), theirs.apply(domains[1]), atol=1e-12)
+
+
+def test_foreign_files_are_refused_by_name(domains, tmp_path):
+    tmap = make(domains)
+    parts = tmap.parts()
+    cases = {
+        "array.npy": (lambda p: np.save(p, np.eye(2)), "plain array"),
+        "other.npz": (lambda p: np.savez(p, a=1), "no key 'format'"),
+        "newer.npz": (lambda p: np.savez(p, format="itspace.map/2", **parts), "itspace.map/2"),
+        "short.npz": (lambda p: np.savez(p, format="itspace.map/1", kind="monge"), "no key 'basis'"),
+        "text.npz": (lambda p: p.write_text("hello"), "no transport map"),
+    }
+    for name, (write, message) in cases.items():
+        write(tmp_path / name)
+        with pytest.raises(ValueError, match=message):
+            itspace.TransportMap.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        itspace.TransportMap.load(tmp_path / "absent.npz")
+    with pytest.raises(OSError):
+        tmap.save(tmp_path / "no such folder" / "map.npz")
+    bad = dict(parts, core=parts["core"][:2])
+    np.savez(tmp_path / "bad.npz", format="itspace.map/1", **bad)
+    with pytest.raises(ValueError, match="core"):
+        itspace.TransportMap.load(tmp_path / "bad.npz")
+
+
+def test_misuse(domains):
+    tmap = make(domains)
+    with pytest.raises(ValueError, match="3 columns.*dimension 10"):
+        tmap.apply(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="kind is 'magic'"):
+        make(domains, kind="magic")
+    with pytest.raises(TypeError, match="between"):
+        itspace.TransportMap()
+    S = np.eye(3)
+    with pytest.raises(ValueError, match="2 values"):
+        itspace.TransportMap.between(S, np.ones((3, 1)), np.ones(2), S, np.ones((3, 1)), None)

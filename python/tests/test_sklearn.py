@@ -1,0 +1,389 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scikit-learn face: against the dense formulas, in POT's and skada's habits, and in scikit-learn's own suite."""
+
+import os
+import pickle
+
+import numpy as np
+import pytest
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+
+import itspace  # noqa: E402
+from itspace.sklearn import CovarianceAligner  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.exceptions import NotFittedError  # noqa: E402
+from sklearn.linear_model import LogisticRegression  # noqa: E402
+from sklearn.metrics import get_scorer  # noqa: E402
+from sklearn.model_selection import GridSearchCV, StratifiedKFold  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.preprocessing import StandardScaler  # noqa: E402
+from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
+
+
+def power(matrix, exponent):
+    values, vectors = np.linalg.eigh(matrix)
+    return (vectors * values**exponent) @ vectors.T
+
+
+def dense_map(kind, model, source):
+    """The d x d map between N(., model) and N(., source), from the definitions."""
+    if kind == "whiten":
+        return power(source, 0.5) @ power(model, -0.5)
+    root, inverse_root = power(model, 0.5), power(model, -0.5)
+    return inverse_root @ power(root @ source @ root, 0.5) @ inverse_root
+
+
+def truncation(covariance, rank):
+    values, vectors = np.linalg.eigh(covariance)
+    leading = vectors[:, -rank:] * np.sqrt(values[-rank:])
+    return leading @ leading.T, values[:-rank].sum() / max(1, len(values) - rank)
+
+
+@pytest.fixture
+def domains():
+    rng = np.random.default_rng(7)
+    mix = rng.normal(size=(8, 8))
+    Xs = rng.normal(size=(300, 8)) @ mix
+    Xt = rng.normal(size=(250, 8)) @ (mix @ np.diag([3, 0.5, 1, 1, 2, 1, 1, 0.3])) + rng.normal(size=8)
+    return Xs, Xt
+
+
+@pytest.fixture
+def routed():
+    with sklearn.config_context(enable_metadata_routing=True):
+        yield
+
+
+# The map is the one of the formulas.
+
+
+@pytest.mark.parametrize("kind", ["monge", "whiten"])
+@pytest.mark.parametrize("rank", [3, 8])
+def test_map_is_that_of_the_dense_formulas_between_the_models(domains, kind, rank):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(rank=rank, steps=60, solver="ritz", map=kind).fit(Xs, Xt)
+    # At the floor both factors are the rank-r truncations, so both models are known from eigendecompositions.
+    models = []
+    for X in (Xt, Xs):
+        covariance = np.cov(X.T)
+        low_rank, remainder = truncation(covariance, rank)
+        floor = 1e-6 * np.trace(covariance) / 8
+        models.append(low_rank + max(remainder, floor) * np.eye(8))
+    expected = Xs.mean(axis=0) + (Xt - Xt.mean(axis=0)) @ dense_map(kind, *models).T
+    assert np.abs(aligner.transform(Xt) - expected).max() < 1e-6 * np.abs(expected).max()
+
+
+def test_full_rank_map_gives_target_samples_the_source_mean_and_covariance(domains):
+    Xs, Xt = domains
+    mapped = CovarianceAligner(rank=8, steps=30, solver="ritz", floor=1e-12).fit(Xs, Xt).transform(Xt)
+    assert np.allclose(mapped.mean(axis=0), Xs.mean(axis=0), atol=1e-9)
+    assert np.abs(np.cov(mapped.T) - np.cov(Xs.T)).max() < 1e-6 * np.abs(np.cov(Xs.T)).max()
+
+
+def test_mean_map_shifts_and_does_nothing_else(domains):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(map="mean").fit(Xs, Xt)
+    shift = Xs.mean(axis=0) - Xt.mean(axis=0)
+    assert np.allclose(aligner.transform(Xt), Xt + shift, atol=1e-12)
+    assert np.allclose(aligner.inverse_transform(aligner.transform(Xt)), Xt, atol=1e-12)
+    assert np.isclose(aligner.harm_report_.displacement, shift @ shift)
+    assert np.isclose(aligner.harm_report_.relative_displacement**2, shift @ shift / np.trace(np.cov(Xt.T)))
+    assert aligner.harm_report_.touched_variance == 0
+    constant = np.ones((5, 8))
+    assert np.allclose(CovarianceAligner(map="mean").fit(Xs, constant).transform(constant), Xs.mean(axis=0))
+
+
+@pytest.mark.parametrize("kind", ["monge", "whiten", "mean"])
+def test_inverse_transform_undoes_transform(domains, kind):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(rank=3, map=kind).fit(Xs, Xt)
+    assert np.abs(aligner.inverse_transform(aligner.transform(Xt)) - Xt).max() < 1e-9 * np.abs(Xt).max()
+
+
+def test_trace_and_report_tell_what_happened(domains):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(rank=3, steps=4).fit(Xs, Xt)
+    objective = np.asarray(aligner.trace_["objective"])
+    assert len(objective) == 5 and (np.diff(objective) < 0).all() and aligner.certified_
+    factor, covariance = aligner.factor_, np.cov(Xt.T)
+    root = power(covariance, 0.5)
+    definition = (factor**2).sum() + np.trace(covariance) - 2 * np.linalg.svd(root @ factor, compute_uv=False).sum()
+    assert np.isclose(objective[-1], definition, rtol=1e-9)
+    # The displacement is an expectation under the model of the target; at full rank the samples are the model.
+    full = CovarianceAligner(rank=8, steps=40, solver="ritz", floor=1e-12).fit(Xs, Xt)
+    moved = full.transform(Xt) - Xt
+    mean_square = (moved.mean(axis=0) ** 2).sum() + moved.var(axis=0, ddof=1).sum()
+    assert np.isclose(full.harm_report_.displacement, mean_square, rtol=1e-5)
+    assert 0 < full.harm_report_.mean_share < 1
+
+
+def test_report_warns_of_too_few_samples(domains):
+    Xs, Xt = domains
+    report = CovarianceAligner(rank=3).fit(Xs, Xt[:5]).harm_report_
+    assert any("5 samples" in sentence for sentence in report.warnings)
+    assert CovarianceAligner(rank=3).fit(Xs, Xt).harm_report_.warnings == []
+
+
+# What fit takes.
+
+
+def test_all_spellings_of_two_domains_agree(domains):
+    Xs, Xt = domains
+    X, domain = np.vstack([Xt[:100], Xs, Xt[100:]]), np.r_[-np.ones(100), np.ones(300), -2 * np.ones(150)]
+    expected = CovarianceAligner(rank=3).fit(Xs, Xt).transform(Xt)
+    y = np.zeros(300)
+    for other in (
+        CovarianceAligner(rank=3).fit(Xs=Xs, Xt=Xt),
+        CovarianceAligner(rank=3).fit(Xs, y, Xt=Xt),
+        CovarianceAligner(rank=3).fit(X, sample_domain=domain),
+        CovarianceAligner(rank=3).fit(X, np.zeros(550), sample_domain=domain.tolist()),
+        CovarianceAligner(rank=3).fit(Xs).adapt(Xt),
+        CovarianceAligner(rank=3).fit(Xs, Xt[::-1]).adapt(Xt),
+    ):
+        assert np.array_equal(other.transform(Xt), expected)
+
+
+def test_source_alone_is_the_identity_until_a_target_comes(domains):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(rank=3).fit(Xs, np.arange(300) % 2)
+    assert np.array_equal(aligner.transform(Xt), Xt) and aligner.map_ is None
+    assert "no target domain" in aligner.harm_report_.warnings[0]
+    assert not np.allclose(aligner.adapt(Xt).transform(Xt), Xt)
+
+
+def test_labels_in_the_shape_of_samples_are_labels_when_the_target_is_named(domains):
+    Xs, Xt = domains
+    labels = np.ones_like(Xs)
+    assert np.array_equal(
+        CovarianceAligner(rank=3).fit(Xs, labels, Xt=Xt).transform(Xt),
+        CovarianceAligner(rank=3).fit(Xs, Xt).transform(Xt),
+    )
+
+
+def test_source_rows_come_back_unchanged(domains):
+    Xs, Xt = domains
+    X, domain = np.vstack([Xs, Xt]), np.r_[np.ones(300), -np.ones(250)]
+    aligner = CovarianceAligner(rank=3)
+    both = aligner.fit_transform(X, sample_domain=domain)
+    assert np.array_equal(both[:300], Xs)
+    assert np.array_equal(both[300:], aligner.transform(Xt))
+    assert np.array_equal(both, aligner.transform(X, sample_domain=domain))
+    assert np.array_equal(CovarianceAligner(rank=3).fit_transform(Xs, Xt=Xt), Xs)
+    assert np.array_equal(aligner.transform(Xs, sample_domain=np.ones(300)), Xs)
+
+
+def test_fewer_samples_than_rank_stay_finite_and_are_warned_of():
+    rng = np.random.default_rng(0)
+    Xs, Xt = rng.normal(size=(10, 100)), rng.normal(size=(7, 100))
+    aligner = CovarianceAligner(rank=16).fit(Xs, Xt)
+    assert np.isfinite(aligner.transform(Xt)).all()
+    assert any("7 samples" in sentence for sentence in aligner.harm_report_.warnings)
+    assert any("condition number" in sentence for sentence in aligner.harm_report_.warnings)
+
+
+def test_warm_start_goes_on_where_the_last_target_left(domains):
+    Xs, Xt = domains
+    cold = CovarianceAligner(rank=3, steps=1, alpha=0.5).fit(Xs, Xt)
+    warm = CovarianceAligner(rank=3, steps=1, alpha=0.5, warm_start=True).fit(Xs, Xt)
+    assert np.array_equal(cold.factor_, warm.factor_)
+    ended = cold.trace_["objective"][-1]
+    assert np.isclose(warm.adapt(Xt).trace_["objective"][0], ended)
+    assert warm.trace_["objective"][-1] < ended
+    assert np.isclose(cold.adapt(Xt).trace_["objective"][-1], ended)
+
+
+def test_rank_is_a_budget(domains):
+    Xs, Xt = domains
+    assert CovarianceAligner(rank=16).fit(Xs, Xt).rank_ == 8
+    automatic = CovarianceAligner(rank="auto").fit(Xs, Xt)
+    assert 1 <= automatic.rank_ <= 8 and automatic.factor_.shape == (8, automatic.rank_)
+
+
+def test_random_state_repeats(domains):
+    Xs, Xt = domains
+    runs = [
+        CovarianceAligner(rank=2, solver="ritz", guard=2, random_state=seed).fit(Xs, Xt).factor_ for seed in (3, 3, 4)
+    ]
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+    CovarianceAligner(random_state=None).fit(Xs, Xt)
+    CovarianceAligner(random_state=np.random.RandomState(0)).fit(Xs, Xt)
+
+
+@pytest.mark.parametrize(
+    ("error", "words", "call"),
+    [
+        (ValueError, "no target rows", lambda a, s, t: a.fit(s, sample_domain=np.ones(300))),
+        (ValueError, "no source rows", lambda a, s, t: a.fit(s, sample_domain=-np.ones(300))),
+        (ValueError, "7 zeros", lambda a, s, t: a.fit(s, sample_domain=np.r_[np.zeros(7), np.ones(293)])),
+        (ValueError, "one value per row", lambda a, s, t: a.fit(s, sample_domain=np.ones(7))),
+        (TypeError, "needs numbers", lambda a, s, t: a.fit(s, sample_domain=np.ones(300, bool))),
+        (ValueError, "twice", lambda a, s, t: a.fit(s, Xs=s, Xt=t)),
+        (ValueError, "twice", lambda a, s, t: a.fit(s, Xt=t, sample_domain=np.ones(300))),
+        (ValueError, "no source samples", lambda a, s, t: a.fit(Xt=t)),
+        (ValueError, "7 features", lambda a, s, t: a.fit(s, Xt=t[:, :7])),
+        (ValueError, "1 sample", lambda a, s, t: a.fit(s, Xt=t[:1])),
+        (ValueError, "NaN", lambda a, s, t: a.fit(s, Xt=np.where(t > 3, np.nan, t))),
+        (ValueError, "NaN", lambda a, s, t: a.fit(s, t).transform(t * np.nan)),
+        (ValueError, "'optimal'", lambda a, s, t: a.set_params(map="optimal").fit(s, t)),
+        (ValueError, "rank is 0", lambda a, s, t: a.set_params(rank=0).fit(s, t)),
+        (TypeError, "rank is 2.5", lambda a, s, t: a.set_params(rank=2.5).fit(s, t)),
+        (ValueError, "steps is -1", lambda a, s, t: a.set_params(steps=-1).fit(s, t)),
+        (ValueError, "cubic", lambda a, s, t: a.set_params(solver="cubic").fit(s, t)),
+        (ValueError, "alpha", lambda a, s, t: a.set_params(alpha=2.5).fit(s, t)),
+        (ValueError, "floor", lambda a, s, t: a.set_params(floor=0).fit(s, t)),
+        (ValueError, "target's samples are all equal", lambda a, s, t: a.fit(s, np.ones_like(t))),
+        (ValueError, "source's samples are all equal", lambda a, s, t: a.fit(np.ones_like(s), t)),
+        (NotFittedError, "not fitted", lambda a, s, t: a.transform(t)),
+        (NotFittedError, "not fitted", lambda a, s, t: a.adapt(t)),
+    ],
+)
+def test_misuse_is_named(domains, error, words, call):
+    with pytest.raises(error, match=words):
+        call(CovarianceAligner(), *domains)
+
+
+# The habits of scikit-learn.
+
+
+def test_dtype_is_kept(domains):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(rank=3).fit(Xs.astype(np.float32), Xt.astype(np.float32))
+    assert aligner.factor_.dtype == np.float32
+    assert aligner.transform(Xt.astype(np.float32)).dtype == np.float32
+    assert aligner.transform(Xt).dtype == np.float64
+    assert CovarianceAligner(rank=3).fit(np.arange(80).reshape(10, 8) % 7).transform(Xt).dtype == np.float64
+    mixed = CovarianceAligner(rank=3).fit(Xs, Xt.astype(np.float32))
+    assert np.allclose(mixed.transform(Xt), CovarianceAligner(rank=3).fit(Xs, Xt).transform(Xt), atol=1e-3)
+
+
+def test_input_is_left_alone(domains):
+    Xs, Xt = domains
+    before = Xt.copy()
+    CovarianceAligner(rank=3).fit(Xs, Xt).transform(Xt)
+    assert np.array_equal(Xt, before)
+
+
+def test_clone_and_pickle(domains):
+    Xs, Xt = domains
+    aligner = CovarianceAligner(rank=3, alpha=0.9).fit(Xs, Xt)
+    copy = clone(aligner)
+    assert copy.get_params() == aligner.get_params() and not hasattr(copy, "factor_")
+    again = pickle.loads(pickle.dumps(aligner))
+    assert np.array_equal(again.transform(Xt), aligner.transform(Xt))
+    assert np.array_equal(again.inverse_transform(Xt), aligner.inverse_transform(Xt))
+    assert again.harm_report_ == aligner.harm_report_
+    assert np.array_equal(again.adapt(Xt[::2]).transform(Xt), aligner.adapt(Xt[::2]).transform(Xt))
+
+
+def test_names_and_output_containers(domains):
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    Xs, Xt = domains
+    names = [f"sensor{i}" for i in range(8)]
+    aligner = CovarianceAligner(rank=3).set_output(transform="pandas")
+    aligner.fit(pandas.DataFrame(Xs, columns=names), Xt=pandas.DataFrame(Xt, columns=names))
+    assert list(aligner.get_feature_names_out()) == names
+    mapped = aligner.transform(pandas.DataFrame(Xt, columns=names, index=np.arange(250) + 5))
+    assert list(mapped.columns) == names and mapped.index[0] == 5
+    assert np.array_equal(mapped.to_numpy(), CovarianceAligner(rank=3).fit(Xs, Xt).transform(Xt))
+    with pytest.raises(ValueError, match="feature names"):
+        aligner.transform(pandas.DataFrame(Xt, columns=names[::-1]))
+
+
+# Checks that cannot hold for an estimator of two domains, with the reason. None: one array alone is the source.
+SKIPPED_CHECKS: dict[str, str] = {}
+
+
+def test_check_estimator():
+    results = check_estimator(
+        CovarianceAligner(rank=2), expected_failed_checks=SKIPPED_CHECKS, on_skip=None, on_fail=None
+    )
+    failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
+    assert failed == []
+    assert {r["check_name"] for r in results if r["status"] == "xfail"} == set(SKIPPED_CHECKS)
+    assert sum(r["status"] == "passed" for r in results) > 40
+
+
+def labelled_domains():
+    """Two classes; the target is the source under a linear drift, so that the map can undo it."""
+    rng = np.random.default_rng(5)
+    n, d = 400, 6
+    y = np.arange(n) % 2
+    Xs = rng.normal(size=(n, d)) + np.outer(2 * y - 1, [1, 1, 0, 0, 0, 0]) * 1.5
+    drift = np.eye(d)
+    drift[:2, :2] = [[0.3, 0], [0, 2.5]]
+    Xt = (rng.normal(size=(n, d)) + np.outer(2 * y - 1, [1, 1, 0, 0, 0, 0]) * 1.5) @ drift + 4
+    return Xs, y, Xt, y
+
+
+def test_pipeline_trained_on_the_source_then_adapted():
+    Xs, ys, Xt, yt = labelled_domains()
+    pipe = make_pipeline(StandardScaler(), CovarianceAligner(rank=3, steps=5), LogisticRegression())
+    pipe.fit(Xs, ys)
+    before = pipe.score(Xt, yt)
+    pipe[1].adapt(pipe[0].transform(Xt))
+    after = pipe.score(Xt, yt)
+    assert before < 0.7 and after > 0.9
+
+
+def test_pipeline_with_routed_domains(routed):
+    Xs, ys, Xt, yt = labelled_domains()
+    X, y, domain = np.vstack([Xs, Xt]), np.r_[ys, yt], np.r_[np.ones(400), -np.ones(400)]
+    pipe = make_pipeline(
+        StandardScaler().set_fit_request(sample_weight=True),
+        CovarianceAligner(rank=3, steps=5),
+        LogisticRegression().set_fit_request(sample_weight=True),
+    )
+    pipe.fit(X, y, sample_domain=domain, sample_weight=(domain > 0).astype(float))
+    assert pipe.score(Xt, yt) > 0.9
+    # The target's labels were never seen: turned around, they change nothing.
+    turned = clone(pipe).fit(X, np.r_[ys, 1 - yt], sample_domain=domain, sample_weight=(domain > 0).astype(float))
+    assert np.array_equal(turned.predict(Xt), pipe.predict(Xt))
+
+
+def test_grid_search_over_rank_and_map(routed):
+    Xs, ys, Xt, yt = labelled_domains()
+    X, y, domain = np.vstack([Xs, Xt]), np.r_[ys, yt], np.r_[np.ones(400), -np.ones(400)]
+    pipe = make_pipeline(CovarianceAligner(steps=5), LogisticRegression().set_fit_request(sample_weight=True))
+    # Scores come from labelled target rows; the classifier is trained on source rows alone.
+    target_rows = np.flatnonzero(domain < 0)
+    folds = [
+        (np.setdiff1d(np.arange(800), target_rows[test]), target_rows[test])
+        for _, test in StratifiedKFold(4).split(target_rows, y[target_rows])
+    ]
+    search = GridSearchCV(
+        pipe,
+        {"covariancealigner__rank": [2], "covariancealigner__map": ["mean", "monge"]},
+        cv=folds,
+        scoring=get_scorer("accuracy").set_score_request(sample_weight=False),
+        error_score="raise",
+    )
+    search.fit(X, y, sample_domain=domain, sample_weight=(domain > 0).astype(float))
+    assert search.best_params_["covariancealigner__map"] == "monge"
+    assert search.best_estimator_.score(Xt, yt) > 0.9
+
+
+# Real features.
+
+DATA = os.environ.get("ITSPACE_DATA", os.path.join(os.path.dirname(__file__), "..", "..", "..", "shared", "data"))
+
+
+def test_music_under_noise_gains_from_the_map():
+    folder = os.path.join(DATA, "music_genre_mgr58")
+    if not os.path.isdir(folder):
+        pytest.skip(f"no real data in {folder}; set ITSPACE_DATA")
+    Xs, Xt = (np.load(os.path.join(folder, f"dom{i}_x.npy")).astype(float) for i in (0, 4))
+    y = np.load(os.path.join(folder, "dom0_y.npy"))
+    train = np.arange(len(Xs)) % 2 == 0  # the same songs in every domain: split by song
+    scaler = StandardScaler().fit(Xs[train])
+    Xs, Xt = scaler.transform(Xs), scaler.transform(Xt)
+    head = LogisticRegression(max_iter=300).fit(Xs[train], y[train])
+    scores = {"none": head.score(Xt[~train], y[~train])}
+    for kind in ("mean", "monge"):
+        aligner = CovarianceAligner(map=kind).fit(Xs[train], Xt[train])
+        scores[kind] = head.score(aligner.transform(Xt[~train]), y[~train])
+    assert scores["monge"] > scores["none"] + 0.1, scores
+    assert itspace.frechet_distance_from_features(aligner.transform(Xt), Xs) < 0.2 * (
+        itspace.frechet_distance_from_features(Xt, Xs)
+    )

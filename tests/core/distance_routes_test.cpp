@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The distance by the cheapest route that is accurate enough: whichever it is, the accuracy that was asked for holds.
+#include "expect_throw.hpp"
+#include "runs.hpp"
+
+#include <itspace/distance.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace itspace::test {
+namespace {
+
+struct Pair {
+  const char* what;
+  Matrix factor_a, factor_b;
+};
+
+// Well and badly conditioned, singular on one side or both, nearly equal, of other sizes.
+std::vector<Pair> pairs(Index dim) {
+  Draw draw(std::uint64_t(dim) * 7);
+  const auto graded = [&](double least) {
+    Vector lambda(dim);
+    for (Index i = 0; i < dim; ++i) lambda(i) = std::pow(least, double(i) / std::max<double>(1, double(dim - 1)));
+    return factor_with_spectrum(lambda, draw);
+  };
+  const Matrix base = graded(1e-2);
+  Matrix near = base + 1e-7 * draw.gaussian(dim, dim);
+  return {{"well conditioned", graded(1e-2), graded(1e-3)},
+          {"badly conditioned", graded(1e-12), graded(1e-10)},
+          {"one singular", draw.gaussian(dim, (dim + 1) / 2), graded(1e-2)},
+          {"the other singular", graded(1e-2), draw.gaussian(dim, (dim + 1) / 2)},
+          {"both singular", draw.gaussian(dim, (dim + 2) / 3), draw.gaussian(dim, (dim + 1) / 2)},
+          {"nearly equal", base, near},
+          {"of other sizes", graded(1e-2), 1e-5 * graded(1e-2)},
+          {"tiny", 1e-75 * graded(1e-2), 1e-75 * graded(1e-1)},
+          {"huge", 1e70 * graded(1e-2), 1e70 * graded(1e-1)}};
+}
+
+TEST(DistanceRoutes, KeepTheAccuracyAskedFor) {
+  for (const Index dim : {1, 2, 3, 17, 40}) {
+    for (const Pair& pair : pairs(dim)) {
+      SCOPED_TRACE(std::string(pair.what) + " d=" + std::to_string(dim));
+      const Block<double> a = block<double>(covariance_from(pair.factor_a));
+      const Block<double> b = block<double>(covariance_from(pair.factor_b));
+      const Real expected = factor_w2_squared(real(pair.factor_a), real(pair.factor_b));
+      const Real variance = real(pair.factor_a).squaredNorm() + real(pair.factor_b).squaredNorm();
+      // What the entries of a covariance can show at all: eps ||A|| in an eigenvalue, so its root in W2.
+      const Real entries = Real(dim) * eps<double> * variance;
+      for (const Accuracy& accuracy : {full_accuracy, frechet_accuracy, Accuracy{1e-3, 0}}) {
+        const double found = dense_distance_squared<double>(a, b, accuracy);
+        const Real allowed = std::max<Real>(accuracy.relative * expected, accuracy.of_variance * variance);
+        ASSERT_GE(found, 0);
+        EXPECT_LE(std::abs(Real(found) - expected), allowed + 30 * entries + 2 * std::sqrt(entries * expected));
+        EXPECT_LE(std::abs(Real(dense_distance_squared<double>(b, a, accuracy)) - expected),
+                  allowed + 30 * entries + 2 * std::sqrt(entries * expected));
+      }
+    }
+  }
+}
+
+// Where the routes can be told apart, full accuracy keeps the digits that the trace formula has lost.
+TEST(DistanceRoutes, NearlyEqualKeepsItsDigits) {
+  const Index dim = 12;
+  Draw draw(5);
+  const Matrix base = factor_with_spectrum(eigenvalues_of(Spectrum::graded, dim), draw);
+  const Matrix near = base + 1e-6 * draw.gaussian(dim, dim);
+  const Block<double> a = block<double>(covariance_from(base)), b = block<double>(covariance_from(near));
+  const Real expected = procrustes_distance(real(base), real(near));
+  const Real found = std::sqrt(Real(dense_distance_squared<double>(a, b, full_accuracy)));
+  EXPECT_LT(std::abs(found - expected), 1e-7L * expected);
+  EXPECT_LT(dense_distance_squared<double>(a, a, full_accuracy), 1e-26);
+}
+
+TEST(DistanceRoutes, RoundedToFloatIsAccepted) {
+  const Index dim = 30;
+  Draw draw(9);
+  const Block<double> a = block<float>(covariance_from(draw.gaussian(dim, 7))).cast<double>();  // slightly indefinite
+  const Block<double> b = block<float>(covariance_from(draw.gaussian(dim, 9))).cast<double>();
+  const double found = dense_distance_squared<double>(a, b, frechet_accuracy);
+  EXPECT_NEAR(found / double(w2_squared(wide(a), wide(b))), 1, 1e-2);
+}
+
+TEST(DistanceRoutes, Misuse) {
+  const Block<double> identity = Block<double>::Identity(3, 3);
+  Block<double> indefinite = identity, lopsided = identity, infinite = identity;
+  indefinite(2, 2) = -0.5;
+  lopsided(0, 1) = 0.5;
+  infinite(1, 1) = std::numeric_limits<double>::infinity();
+  for (const Accuracy& accuracy : {full_accuracy, frechet_accuracy, Accuracy{1e-3, 0}}) {
+    const auto between = [&](const Block<double>& a, const Block<double>& b) {
+      dense_distance_squared<double>(a, b, accuracy);
+    };
+    expect_throws_naming<std::invalid_argument>({"indefinite", "-0.5", "ridge"},
+                                                [&] { between(indefinite, identity); });
+    expect_throws_naming<std::invalid_argument>({"indefinite", "-0.5"}, [&] { between(identity, indefinite); });
+    expect_throws_naming<std::invalid_argument>({"not symmetric", "0.5"}, [&] { between(identity, lopsided); });
+    expect_throws_naming<std::invalid_argument>({"[1, 1] is inf"}, [&] { between(infinite, identity); });
+    expect_throws_naming<std::invalid_argument>({"3 and 2"}, [&] { between(identity, Block<double>::Identity(2, 2)); });
+  }
+}
+
+TEST(DistanceRoutes, Stacks) {
+  const Index dim = 5, n = 3, m = 4;
+  Draw draw(2);
+  std::vector<Matrix> covariances;
+  Block<double> a(n * dim, dim), b(m * dim, dim);
+  for (Index i = 0; i < n; ++i) a.middleRows(i * dim, dim) = covariance_from(draw.gaussian(dim, dim));
+  for (Index j = 0; j < m; ++j) b.middleRows(j * dim, dim) = covariance_from(draw.gaussian(dim, 2 + j));
+  const auto at = [&](const Block<double>& stack, Index i) { return Matrix(stack.middleRows(i * dim, dim)); };
+  int calls = 0;
+  const Block<double> cross =
+      cross_distances_squared<double>({a.data(), n, dim}, {b.data(), m, dim}, full_accuracy, [&calls] { ++calls; });
+  ASSERT_EQ(cross.rows(), n);
+  ASSERT_EQ(cross.cols(), m);
+  EXPECT_EQ(calls, n * m);
+  for (Index i = 0; i < n; ++i)
+    for (Index j = 0; j < m; ++j) {
+      const double expected = double(w2_squared(at(a, i), at(b, j)));
+      EXPECT_NEAR(cross(i, j), expected, 1e-7 * (at(a, i).trace() + at(b, j).trace()));
+    }
+  const Eigen::VectorXd paired = paired_distances_squared<double>({a.data(), n, dim}, {b.data(), n, dim});
+  for (Index i = 0; i < n; ++i) EXPECT_DOUBLE_EQ(paired(i), cross(i, i));
+  expect_throws_naming<std::invalid_argument>({"3 and 4"}, [&] {
+    paired_distances_squared<double>({a.data(), n, dim}, {b.data(), m, dim});
+  });
+}
+
+}  // namespace
+}  // namespace itspace::test
