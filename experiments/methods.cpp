@@ -213,8 +213,8 @@ std::vector<Method> make_methods() {
   list.push_back(by_dense(
       {"log-euclidean", "Log-Euclidean", "full matrix", "log-Euclidean distance", "d³ once, d² + projection", path},
       baselines::log_euclidean_path));
-  list.push_back(
-      by_dense({"airm", "AIRM", "full matrix", "affine-invariant distance", full, path}, baselines::airm_path));
+  list.push_back(by_dense({"airm", "AIRM", "full matrix", "affine-invariant distance", "d³ once, projection", path},
+                          baselines::airm_path));
   list.push_back(
       by_dense({"coral", "CORAL", "full matrix", "second moments matched", full, "one shot"}, baselines::coral));
 
