@@ -7,11 +7,11 @@
 #include "progress.hpp"
 #include "text.hpp"
 
+#include "experiments/stopwatch.hpp"
 #include "experiments/suite.hpp"
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -87,14 +87,12 @@ class Reporter {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void show(Index index, Index count, const std::string& doing, double share) {
     if (index != index_) {
       index_ = index;
-      began_ = Clock::now();
+      in_it_ = {};
     }
-    const double elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
+    const double elapsed = in_it_.seconds();
     constexpr double enough_to_tell = 0.05;
     std::string text = fmt::format("[{} of {}] {}", index + 1, count, doing);
     if (share > enough_to_tell) text += fmt::format(", about {} left in it", duration(elapsed * (1 - share) / share));
@@ -116,7 +114,7 @@ class Reporter {
   bool quiet_;
   Progress progress_;
   Index index_ = -1;
-  Clock::time_point began_ = Clock::now();
+  ex::Stopwatch in_it_;
 };
 
 int finish(const Arguments& given, const ex::SuiteOutcome& outcome) {

@@ -2,6 +2,7 @@
 #include "alignment.hpp"
 
 #include "sampling.hpp"
+#include "stopwatch.hpp"
 
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
@@ -10,18 +11,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
 #include <utility>
 
 namespace itspace::experiments {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
@@ -54,13 +48,13 @@ Run run_method(const Method& method, const Problem& problem, const Evaluator& ev
   run.seed = problem.seed();
   double evaluation_seconds = 0;
   const auto on_step = [&](const Step& step, const ConstBlockView<double>& factor) {
-    const auto begin = Clock::now();
+    const Stopwatch evaluating;
     Row row;
     row.step = step.index;
     row.passes = step.passes;
     row.objective = evaluator.objective(factor);
     row.gap = evaluator.gap(row.objective);
-    row.evaluation_seconds = evaluation_seconds += seconds_since(begin);
+    row.evaluation_seconds = evaluation_seconds += evaluating.seconds();
     run.rows.push_back(row);
     watch.checkpoint(doing, share);
     return method.cubic && row.gap <= options.enough ? StepAction::stop : StepAction::proceed;
@@ -93,7 +87,7 @@ AlignmentInstance run_alignment(const Instance& instance, const AlignmentOptions
         fmt::format("{}: --rank is {}, the features have {} dimensions\na rank budget must be below the dimension",
                     out.info.name, options.rank, dim));
 
-  const auto begin = Clock::now();
+  const Stopwatch whole;
   std::vector<double> covariance_seconds;
   const auto tuning = std::make_shared<Tuning>();
   const double parts = static_cast<double>(options.seeds.size() * methods.size());
@@ -103,10 +97,10 @@ AlignmentInstance run_alignment(const Instance& instance, const AlignmentOptions
     watch.checkpoint(at_seed + ": covariances", done / parts);
     const Block<double> source = some_rows(instance.source.features, options.kept_rows, seed, 0).cast<double>();
     const Block<double> target = some_rows(instance.target.features, options.kept_rows, seed, 1).cast<double>();
-    const auto began_covariances = Clock::now();
+    const Stopwatch forming;
     Block<double> start_covariance = covariance<double>(source);
     Block<double> target_covariance = covariance<double>(target);
-    covariance_seconds.push_back(seconds_since(began_covariances));
+    covariance_seconds.push_back(forming.seconds());
     const Index most = options.sample_ot_rows;
     const Problem problem(std::move(start_covariance), std::move(target_covariance),
                           source.topRows(std::min(most, source.rows())), target.topRows(std::min(most, target.rows())),
@@ -120,7 +114,7 @@ AlignmentInstance run_alignment(const Instance& instance, const AlignmentOptions
     }
   }
   out.covariance_seconds = median(covariance_seconds);
-  out.info.seconds = seconds_since(begin);
+  out.info.seconds = whole.seconds();
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "drift.hpp"
 #include "linear_head.hpp"
 #include "metrics.hpp"
+#include "stopwatch.hpp"
 
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
@@ -15,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <limits>
 #include <map>
@@ -234,7 +234,7 @@ DriftInstance run_covdrift(const Instance& instance, const CovDriftOptions& opti
   const std::vector<const Method*> methods = chosen_methods(options);
   const std::vector<Setting> settings = settings_of(options);
   const bool spectral = std::any_of(methods.begin(), methods.end(), [](const Method* method) { return method->cubic; });
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch stopwatch;
 
   DriftInstance out;
   out.info = instance.info;
@@ -277,7 +277,7 @@ DriftInstance run_covdrift(const Instance& instance, const CovDriftOptions& opti
   }
   out.metric = out.classes == 2 ? "AUROC" : "accuracy";
   if (out.classes == 2) out.chance = 50;
-  out.info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  out.info.seconds = stopwatch.seconds();
   return out;
 }
 

@@ -2,12 +2,12 @@
 //
 // The demo: a real pair of domains, one line per iterate, and what it means in plain language.
 #include "domains.hpp"
+#include "stopwatch.hpp"
 
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -27,14 +27,6 @@ struct DemoOptions {
   std::string alpha;  // a number, "line-search", or empty for the library's default
   bool synthetic = false;
   std::string csv;
-};
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
 // The best that rank r can do, and where the run stands against it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "methods.hpp"
 
+#include "stopwatch.hpp"
+
 #include "baselines/baselines.hpp"
 
 #include <itspace/distance.hpp>
@@ -9,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -20,11 +21,6 @@ namespace {
 
 using baselines::DenseOptions;
 using baselines::TimedResult;
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 // Short work is timed again, since its first run meets cold caches: the median of at most five runs within a
 // twentieth of a second.
@@ -34,9 +30,9 @@ double median_seconds(const Work& work) {
   constexpr std::size_t most_runs = 5;
   std::vector<double> seconds;
   for (double spent = 0; seconds.size() < most_runs && (seconds.empty() || spent < patience);) {
-    const auto begin = Clock::now();
+    const Stopwatch stopwatch;
     work();
-    seconds.push_back(seconds_since(begin));
+    seconds.push_back(stopwatch.seconds());
     spent += seconds.back();
   }
   std::sort(seconds.begin(), seconds.end());
@@ -265,10 +261,10 @@ Problem::Problem(Block<double> start_covariance, Block<double> target_covariance
       seed_(seed),
       tuning_(std::move(tuning)) {
   const Small dense = start_covariance_;
-  const auto begin = Clock::now();
+  const Stopwatch stopwatch;
   Index sweeps = 0;
   start_ = baselines::leading_factor(dense, rank_, sweeps);
-  start_seconds_ = seconds_since(begin);
+  start_seconds_ = stopwatch.seconds();
 }
 
 const baselines::SpectralTarget& Problem::spectral_target() const {

@@ -3,6 +3,7 @@
 
 #include "machine.hpp"
 #include "report/report.hpp"
+#include "stopwatch.hpp"
 
 #include <itspace/io.hpp>
 #include <itspace/version.hpp>
@@ -11,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -118,14 +118,6 @@ std::vector<MethodInfo> infos_of(const std::vector<std::string>& ids) {
     for (const Method& method : all_methods()) infos.push_back(method.info);
   return infos;
 }
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count(); }
-
- private:
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-};
 
 }  // namespace
 
