@@ -49,10 +49,10 @@ template <Storage Scalar>
 Small dense_factor(const ConstBlockView<Scalar>& sigma) {
   require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
   Small wide = sigma.template cast<double>();
-  const double cut =
-      std::sqrt(static_cast<double>(sigma.rows()) * static_cast<double>(Eigen::NumTraits<Scalar>::epsilon()));
+  const double cut = std::sqrt(static_cast<double>(sigma.rows()) * Eigen::NumTraits<double>::epsilon());
   Small root = leading_root(wide, wide.rows());
-  // Eigenvalues at rounding of the largest are rounding: their roots would not be.
+  // Eigenvalues at rounding of the largest are rounding: their roots would not be. Double's rounding, also for float
+  // entries: d float's eps would take real variance away with the noise (1e-4 of the largest at d = 1024).
   for (Index j = 0; j < root.cols(); ++j)
     if (root.col(j).norm() <= cut * root.col(0).norm()) root.col(j).setZero();
   return root;
@@ -85,8 +85,7 @@ Small spell_out(TargetRef<Scalar> target) {
 class Prepared {
  public:
   template <Storage Scalar>
-  explicit Prepared(const ConstBlockView<Scalar>& sigma)
-      : eps_(static_cast<double>(Eigen::NumTraits<Scalar>::epsilon())) {
+  explicit Prepared(const ConstBlockView<Scalar>& sigma) {
     constexpr double rounded_to_float = Eigen::NumTraits<float>::epsilon();
     check_symmetric<Scalar>(sigma, rounded_to_float);
     sigma_ = sigma.template cast<double>();
@@ -131,15 +130,14 @@ class Prepared {
     const double limit = d * static_cast<double>(Eigen::NumTraits<float>::epsilon()) * largest;
     require(least >= -limit, "the covariance is indefinite: its smallest eigenvalue is ", least, " (limit ", -limit,
             ", largest ", largest, "). Pass a covariance, or add a ridge of at least ", -least, " to its diagonal");
-    // Eigenvalues at rounding of the largest are rounding: their roots would not be.
+    // As in dense_factor.
     for (Index i = 0; i < values.size(); ++i)
-      if (values(i) <= d * eps_ * largest) values(i) = 0;
+      if (values(i) <= d * Eigen::NumTraits<double>::epsilon() * largest) values(i) = 0;
     root_ = vectors * values.cwiseSqrt().asDiagonal();
     return root_;
   }
 
  private:
-  double eps_;
   Small sigma_, cholesky_, pivoted_, root_;
   double trace_ = 0, norm_ = 0;
   bool tried_cholesky_ = false, tried_pivoted_ = false, pivoted_fits_ = false;

@@ -75,7 +75,12 @@ void OperatorProduct<Scalar>::form_again(const ConstBlockView<Scalar>& q, const 
   }
   data.target_norm = 0;
   for (Index j = 0; j < basis.cols; ++j)
-    if (q_squares(j) > 0) data.target_norm = std::max(data.target_norm, std::sqrt(w_squares(j) / q_squares(j)));
+    if (q_squares(j) > 0) {
+      // Squares overflow where the entries of Sigma pass 1e154; the lengths do not.
+      const double length =
+          std::isinf(w_squares(j)) ? w.col(j).template cast<double>().stableNorm() : std::sqrt(w_squares(j));
+      data.target_norm = std::max(data.target_norm, length / std::sqrt(q_squares(j)));
+    }
 }
 
 template <Storage Scalar>

@@ -39,6 +39,28 @@ std::vector<Pair> pairs(Index dim) {
           {"huge", 1e70 * graded(1e-2), 1e70 * graded(1e-1)}};
 }
 
+// Entries rounded to float are a covariance of their own; in what follows from them double's accuracy is kept. A long
+// tail of small eigenvalues, as features have, is where a cut at d float's eps would take real variance away.
+TEST(DistanceRoutes, FloatEntriesGiveWhatTheyGiveInDouble) {
+  constexpr Index dim = 120;
+  Draw draw(5);
+  Vector lambda(dim), other(dim);
+  for (Index i = 0; i < dim; ++i) {
+    lambda(i) = i == 0 ? 1 : 1e-5;
+    other(i) = i == 1 ? 1 : 2e-5;
+  }
+  const Block<float> a = block<float>(covariance_from(factor_with_spectrum(lambda, draw)));
+  const Block<float> b = block<float>(covariance_from(factor_with_spectrum(other, draw)));
+  const Block<double> wide_a = a.cast<double>(), wide_b = b.cast<double>();
+  for (const Accuracy& accuracy : {full_accuracy, frechet_accuracy}) {
+    const double expected = dense_distance_squared<double>(wide_a, wide_b, accuracy);
+    EXPECT_NEAR(dense_distance_squared<float>(a, b, accuracy), expected, 1e-12 * expected);
+  }
+  // A sum of squares of rounding.
+  const double rounding = double(dim) * eps<double>;
+  EXPECT_LE(dense_distance_squared<float>(a, a, full_accuracy), rounding * rounding * wide_a.trace());
+}
+
 TEST(DistanceRoutes, KeepTheAccuracyAskedFor) {
   for (const Index dim : {1, 2, 3, 17, 40}) {
     for (const Pair& pair : pairs(dim)) {

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 namespace itspace::test {
 namespace {
 
@@ -44,6 +46,25 @@ TEST(Scale, Double) {
   for (const double scale : {1e-150, 1e-100, 1e100, 1e150}) {
     check_scale<double>(scale, StepSize::alpha(0.9));
     check_scale<double>(scale, StepSize::line_search());
+  }
+}
+
+// Past the promised scales a product or its square may overflow: the outcome is then not_finite, or right.
+TEST(Scale, BeyondThePromiseItIsRightOrNotFinite) {
+  const auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 1});
+  const DenseTarget<double> plain(p.sigma);
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    const auto expected = align<double>(plain, p.start, {.steps = 3, .solver = solver});
+    for (const int power : {504, 508, 510, 512, 532, 664, 996}) {
+      SCOPED_TRACE(power);
+      const Block<double> sigma = p.sigma * std::ldexp(1.0, power), start = p.start * std::ldexp(1.0, power / 2);
+      const auto result = align<double>(DenseTarget<double>(sigma), start, {.steps = 3, .solver = solver});
+      if (result.status() == Status::not_finite) continue;
+      ASSERT_EQ(result.trace.steps.size(), expected.trace.steps.size());
+      for (std::size_t k = 0; k < expected.trace.steps.size(); ++k)
+        EXPECT_NEAR(std::ldexp(result.trace.steps[k].objective, -power), expected.trace.steps[k].objective,
+                    1e-12 * plain.trace());
+    }
   }
 }
 
