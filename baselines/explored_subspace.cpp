@@ -3,6 +3,7 @@
 
 #include "core/text.hpp"
 
+#include <itspace/covariance.hpp>
 #include <itspace/random.hpp>
 
 #include <algorithm>
@@ -71,13 +72,14 @@ ExploredSubspace::Ritz ExploredSubspace::ritz(Index count) {
 Block<double> ExploredSubspace::factor(Index rank, bool nystrom, double& objective) {
   Block<double> y = Block<double>::Zero(s_.rows(), rank);
   if (nystrom) {
-    Small h, k;
-    kernels::gram<double>(basis(), products(), h, panels_);
-    kernels::gram<double>(products(), products(), k, panels_);
-    Polish polish;
-    nystrom_polish(h, k, rank, 4 * Eigen::NumTraits<double>::epsilon(), polish);
-    kernels::multiply<double>(products(), polish.a, y, panels_);
+    // B = (Sigma S) H^(-1/2) spelled out, then truncated. Its Gram matrix would square what rounding leaves of small
+    // directions, and H^(-1/2) lift that above the leading ones.
+    const Ritz pairs = ritz(cols_);
+    const Index kept = (pairs.values.array() > 4 * Eigen::NumTraits<double>::epsilon() * pairs.values(0)).count();
+    const Block<double> b =
+        pairs.products.leftCols(kept) * pairs.values.head(kept).cwiseSqrt().cwiseInverse().asDiagonal();
     objective = not_a_number;
+    y.leftCols(std::min(rank, kept)) = truncate_factor<double>(b, std::min(rank, kept));
     return y;
   }
   const Ritz pairs = ritz(rank);
