@@ -68,8 +68,10 @@ int run(int argc, char** argv) {
     return cli::exit_code::success;
   } catch (const CLI::ParseError& error) {
     std::string command = "itspace";
-    for (const auto& candidate : commands)
-      if (candidate.app->parsed()) command += " " + candidate.app->get_name();
+    for (const CLI::App* app = &program; app && !app->get_subcommands().empty();) {
+      app = app->get_subcommands().front();
+      command += " " + app->get_name();
+    }
     cli::misuse(error.what(), fmt::format("see `{} --help`", command));
   }
   for (const auto& command : commands)

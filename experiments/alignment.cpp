@@ -101,6 +101,11 @@ AlignmentInstance run_alignment(const Instance& instance, const AlignmentOptions
     Block<double> start_covariance = covariance<double>(source);
     Block<double> target_covariance = covariance<double>(target);
     covariance_seconds.push_back(forming.seconds());
+    if (!(start_covariance.trace() > 0 && target_covariance.trace() > 0))
+      throw std::invalid_argument(
+          fmt::format("{}: the {} samples of the {} do not vary; there is no covariance to align. Supply others",
+                      out.info.name, start_covariance.trace() > 0 ? target.rows() : source.rows(),
+                      start_covariance.trace() > 0 ? "target" : "source"));
     const Index most = options.sample_ot_rows;
     const Problem problem(std::move(start_covariance), std::move(target_covariance),
                           source.topRows(std::min(most, source.rows())), target.topRows(std::min(most, target.rows())),

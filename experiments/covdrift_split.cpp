@@ -48,7 +48,7 @@ std::vector<Index> judged_rows(const Instance& instance, const Split& split, boo
     } else if (!closed_set) {
       throw std::invalid_argument(fmt::format(
           "{}: test sample {} has class {}, which none of the {} source samples has; the head cannot know it. Evaluate "
-          "only what the source has (closed set), or supply source samples of class {}",
+          "only what the source has (--closed-set), or supply source samples of class {}",
           instance.info.name, row, label, split.train.size(), label));
     }
   }
@@ -61,7 +61,7 @@ std::vector<Index> judged_rows(const Instance& instance, const Split& split, boo
         "{}: class {} has no sample in the test half of {} ({} in the whole target); each class of the source needs "
         "one. Supply target samples of class {}, or leave it out of the source{}",
         instance.info.name, label, split.test.size(), all, label,
-        closed_set ? "" : ", or evaluate the classes both sides have (closed set)"));
+        closed_set ? "" : ", or evaluate the classes both sides have (--closed-set)"));
   }
   return judged;
 }

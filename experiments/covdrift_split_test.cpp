@@ -97,7 +97,7 @@ TEST(JudgedRows, LeaveOutWhatTheSourceDoesNotKnowOnlyInAClosedSet) {
   Instance instance = an_instance(90, 60);
   for (std::size_t i = 0; i < 60; i += 5) instance.target.labels[i] = 77;
   const Split split = split_rows(instance, 0, 1000);
-  expect_throws_naming<std::invalid_argument>({"toy", "class 77", "closed set"},
+  expect_throws_naming<std::invalid_argument>({"toy", "class 77", "--closed-set"},
                                               [&] { judged_rows(instance, split, false); });
   const std::vector<Index> judged = judged_rows(instance, split, true);
   std::vector<Index> expected;

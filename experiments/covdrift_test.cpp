@@ -148,7 +148,7 @@ TEST(CovDrift, FiltersToAClosedSetWhenAsked) {
   Instance instance = toy();
   for (std::size_t i = 0; i < instance.target.labels.size(); i += 3) instance.target.labels[i] = 1000;
   CovDriftOptions options = quick();
-  expect_throws_naming<std::invalid_argument>({"synthetic-32", "class 1000", "closed set"},
+  expect_throws_naming<std::invalid_argument>({"synthetic-32", "class 1000", "--closed-set"},
                                               [&] { run_covdrift(instance, options, {}); });
   options.closed_set = true;
   const DriftInstance out = run_covdrift(instance, options, {});

@@ -134,11 +134,13 @@ void check_two_classes(const LabelledSet& set, const std::string& where) {
 
 void load_files(const fs::path& folder, const std::string& from, const std::string& to, Labels labels,
                 Instance& instance) {
+  const std::string label_files =
+      labels == Labels::wanted ? fmt::format(" and {}_y.npy and {}_y.npy (labels, n integers)", from, to) : "";
   const std::string layout = fmt::format(
-      "wanted in {}: {}_x.npy and {}_x.npy (features, n x d, a row is a sample) and {}_y.npy and {}_y.npy "
-      "(labels, n integers). Name the folder above it with --data or ITSPACE_DATA; docs/guides/features.md "
+      "wanted in {}: {}_x.npy and {}_x.npy (features, n x d, a row is a sample){}. Name the folder above it with "
+      "--data or ITSPACE_DATA; docs/guides/features.md "
       "says how to make the files",
-      folder.string(), from, to, from, to);
+      folder.string(), from, to, label_files);
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored))
     throw std::runtime_error(fmt::format("{} is no folder; {}", folder.string(), layout));
@@ -188,12 +190,44 @@ bool is_instance_name(const std::string& name) {
   return name == "fashion-mnist" || paper_set(name) != nullptr || pair_named(name).has_value();
 }
 
+void check_instance_name(const std::string& name) {
+  if (!is_instance_name(name)) refuse_name(name);
+}
+
 bool is_supplied(const std::string& name, const DataFolders& folders) {
   std::error_code ignored;
   if (name == "fashion-mnist") return fs::is_directory(folders.fashion_mnist, ignored);
   if (paper_set(name) != nullptr) return fs::is_directory(folders.features / name, ignored);
   if (const auto pair = pair_named(name)) return fs::is_directory(folders.features / pair->folder, ignored);
   return true;
+}
+
+std::string fingerprint(const std::string& name, const DataFolders& folders, Labels labels) {
+  std::vector<fs::path> files;
+  const auto add_domains = [&](const fs::path& folder, const std::string& from, const std::string& to) {
+    for (const std::string& domain : {from, to}) {
+      files.push_back(folder / (domain + "_x.npy"));
+      if (labels == Labels::wanted) files.push_back(folder / (domain + "_y.npy"));
+    }
+  };
+  if (name == "fashion-mnist") {
+    for (const char* set : {"train", "t10k"})
+      for (const char* kind : {"images-idx3", "labels-idx1"})
+        files.push_back(folders.fashion_mnist / fmt::format("{}-{}-ubyte.gz", set, kind));
+  } else if (paper_set(name) != nullptr) {
+    add_domains(folders.features / name, "source", "target");
+  } else if (const auto pair = pair_named(name)) {
+    add_domains(folders.features / pair->folder, pair->from, pair->to);
+  }
+  std::string text = name;
+  for (const fs::path& file : files) {
+    std::error_code missing;
+    const auto size = fs::file_size(file, missing);
+    if (missing) continue;
+    const auto written = fs::last_write_time(file, missing).time_since_epoch().count();
+    text += fmt::format("; {} of {} bytes, written at {}", file.filename().string(), size, written);
+  }
+  return text;
 }
 
 std::vector<std::string> default_instances(const DataFolders& folders, Labels labels) {
@@ -207,7 +241,7 @@ std::vector<std::string> default_instances(const DataFolders& folders, Labels la
 }
 
 Instance load_instance(const std::string& name, const DataFolders& folders, Labels labels) {
-  if (!is_instance_name(name)) refuse_name(name);
+  check_instance_name(name);
   Instance instance;
   instance.info.name = name;
   if (const auto dim = synthetic_dim(name)) {

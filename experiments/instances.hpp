@@ -33,6 +33,12 @@ struct DataFolders {
 
 enum class Labels { ignored, wanted };
 
+// Sizes and times of the files an instance is read from, so that results kept from them can be told from stale ones.
+std::string fingerprint(const std::string& name, const DataFolders& folders, Labels labels);
+
+// @throws std::invalid_argument that lists what there is, unless `name` could be an instance.
+void check_instance_name(const std::string& name);
+
 // The instances that an experiment runs when none is named: those whose data are at hand, and the paper's three, which
 // are skipped by name where the user has not supplied them.
 std::vector<std::string> default_instances(const DataFolders& folders, Labels labels);

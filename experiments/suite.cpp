@@ -23,9 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// No two instances share one: a colon becomes a plus sign, which a part of a name would have to have beside it.
 std::string file_name(std::string instance) {
-  std::replace_if(
-      instance.begin(), instance.end(), [](char c) { return c == ':' || c == '/'; }, '_');
+  std::replace(instance.begin(), instance.end(), ':', '+');
   return instance;
 }
 
@@ -50,23 +50,44 @@ bool may_be_absent(const SuiteOptions& suite, const std::string& name) {
   return suite.instances.empty() && !is_supplied(name, suite.folders);
 }
 
+// A folder keeps the results of one experiment.
+void check_folder(const fs::path& folder, const std::string& experiment) {
+  const std::optional<std::string> text = text_of(folder / "results.json");
+  if (!text) return;
+  std::string other;
+  try {
+    other = results_from_json(*text).experiment;
+  } catch (const std::exception&) {
+    return;  // nothing that can be read, nothing to protect
+  }
+  if (other != experiment)
+    throw std::invalid_argument(fmt::format("'{}' holds the results of experiment {}\nchoose another --out for {}",
+                                            folder.string(), other, experiment));
+}
+
+// Names the instance where the message does not.
+std::string reason_for(const std::string& name, const std::string& message) {
+  return message.find(name) == std::string::npos ? name + ": " + message : message;
+}
+
 // What both experiments do alike. `run` makes an Ended (AlignmentInstance or DriftInstance) of a loaded Instance.
 template <class Ended, class Run>
 std::vector<Ended> run_instances(const SuiteOptions& suite, const SuiteEvents& events, const std::string& key,
                                  Labels labels, SuiteOutcome& outcome, const Run& run) {
-  const fs::path kept = suite.out / "instances";
-  make_folder(kept);
   const std::vector<std::string> names =
       suite.instances.empty() ? default_instances(suite.folders, labels) : suite.instances;
+  const fs::path kept = suite.out / "instances";
+  make_folder(kept);
   std::vector<Ended> ended;
   for (std::size_t i = 0; i < names.size() && !outcome.interrupted; ++i) {
     const std::string& name = names[i];
     const fs::path file = kept / (file_name(name) + ".json");
+    const std::string full_key = key + "; " + fingerprint(name, suite.folders, labels);
     Ended instance;
     if (suite.resume) {
       const std::optional<std::string> text = text_of(file);
-      if (text && from_json(*text, key, instance)) {
-        if (events.instance_ended) events.instance_ended(instance.info);
+      if (text && from_json(*text, full_key, instance)) {
+        if (events.instance_ended) events.instance_ended(instance.info, true);
         ended.push_back(std::move(instance));
         continue;
       }
@@ -81,23 +102,27 @@ std::vector<Ended> run_instances(const SuiteOptions& suite, const SuiteEvents& e
     try {
       watch.checkpoint(name + ": loading", 0);
       instance = run(load_instance(name, suite.folders, labels), watch);
-      io::save_text(file, to_json(instance, key));
+      io::save_text(file, to_json(instance, full_key));
     } catch (const Interrupted&) {
       outcome.interrupted = true;
       break;
     } catch (const std::invalid_argument& error) {
       instance.info.outcome = Outcome::failed;
-      instance.info.reason = error.what();
+      instance.info.reason = reason_for(name, error.what());
       outcome.bad_values = true;
     } catch (const std::runtime_error& error) {
       const bool absent = may_be_absent(suite, name);
       instance.info.outcome = absent ? Outcome::skipped : Outcome::failed;
-      instance.info.reason = error.what();
+      instance.info.reason = reason_for(name, error.what());
       outcome.bad_environment |= !absent;
     }
-    if (events.instance_ended) events.instance_ended(instance.info);
+    if (events.instance_ended) events.instance_ended(instance.info, false);
     ended.push_back(std::move(instance));
   }
+  if (outcome.interrupted)
+    outcome.results.notes.push_back(
+        fmt::format("This run was interrupted after {} of {} instances; the same command with --resume goes on.",
+                    ended.size(), names.size()));
   return ended;
 }
 
@@ -123,6 +148,7 @@ std::vector<MethodInfo> infos_of(const std::vector<std::string>& ids) {
 
 SuiteOutcome run_alignment_suite(const AlignmentOptions& options, const SuiteOptions& suite,
                                  const SuiteEvents& events) {
+  check_folder(suite.out, "alignment");
   const Stopwatch watch;
   SuiteOutcome outcome;
   Results& results = outcome.results = begin_results("alignment", suite);
@@ -138,6 +164,7 @@ SuiteOutcome run_alignment_suite(const AlignmentOptions& options, const SuiteOpt
       fmt::format("Sample OT sees at most {} rows of each side.", options.sample_ot_rows),
       fmt::format("A method whose steps cost d³ stops once its gap is at most {}; paths sample t = k/{}.",
                   options.enough, options.steps),
+      "In results.json the seconds of a row are cumulative: what it took to get there from the start.",
       "A pass is a sweep over a d × d matrix; an eigendecomposition of one counts as d passes.",
   };
   const std::string key = fmt::format(
@@ -148,11 +175,12 @@ SuiteOutcome run_alignment_suite(const AlignmentOptions& options, const SuiteOpt
       suite, events, key, Labels::ignored, outcome,
       [&](const Instance& instance, const Watch& of_run) { return run_alignment(instance, options, of_run); });
   results.seconds = watch.seconds();
-  write_report(results, suite.out);
+  outcome.missing = write_report(results, suite.out);
   return outcome;
 }
 
 SuiteOutcome run_covdrift_suite(const CovDriftOptions& options, const SuiteOptions& suite, const SuiteEvents& events) {
+  check_folder(suite.out, "covdrift");
   const Stopwatch watch;
   SuiteOutcome outcome;
   Results& results = outcome.results = begin_results("covdrift", suite);
@@ -165,6 +193,7 @@ SuiteOutcome run_covdrift_suite(const CovDriftOptions& options, const SuiteOptio
   results.notes = {
       fmt::format("Both covariances are shrunk: (1 - {0}) S + {0} (tr S/d) I, eigenvalues at least {1} tr S/d.",
                   options.shrinkage, options.eigenvalue_floor),
+      fmt::format("Methods that follow a path are at t = K/{} after K steps, whatever the budget.", results.steps),
       "Drift, on features standardised by the source: x + U diag(s_i - 1) V'x, V the leading source directions, s_i "
       "linear from 1 to the severity; scale: U = V; mix: U seeded orthonormal; none: the natural shift alone.",
       fmt::format("Sample OT sees at most {} rows of each side, not shrunk; its regularisation is chosen on the first "
@@ -184,7 +213,7 @@ SuiteOutcome run_covdrift_suite(const CovDriftOptions& options, const SuiteOptio
       suite, events, key, Labels::wanted, outcome,
       [&](const Instance& instance, const Watch& of_run) { return run_covdrift(instance, options, of_run); });
   results.seconds = watch.seconds();
-  write_report(results, suite.out);
+  outcome.missing = write_report(results, suite.out);
   return outcome;
 }
 

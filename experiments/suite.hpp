@@ -27,15 +27,16 @@ struct SuiteOptions {
 struct SuiteEvents {
   // instance `index` (from 0) of `count`: what it is doing, and which share of it is done
   std::function<void(Index index, Index count, const std::string& doing, double share)> progress;
-  std::function<void(const InstanceInfo& info)> instance_ended;
+  std::function<void(const InstanceInfo& info, bool kept)> instance_ended;  // kept: from an earlier run
   std::function<bool()> stop_asked;
 };
 
 struct SuiteOutcome {
   Results results;
-  bool bad_values = false;       // an instance failed for what is in its files
-  bool bad_environment = false;  // an instance failed for files that are missing or cannot be read
-  bool interrupted = false;      // finished instances are on disk and in the report
+  bool bad_values = false;           // an instance failed for what is in its files
+  bool bad_environment = false;      // an instance failed for files that are missing or cannot be read
+  bool interrupted = false;          // finished instances are on disk and in the report
+  std::vector<std::string> missing;  // figures that could not be drawn, and why
 };
 
 SuiteOutcome run_alignment_suite(const AlignmentOptions& options, const SuiteOptions& suite, const SuiteEvents& events);

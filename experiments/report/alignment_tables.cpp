@@ -109,6 +109,23 @@ Table passage_matrix(const Results& results, const Quantity& quantity) {
   return table;
 }
 
+// The methods that no other undercuts anywhere.
+std::vector<std::string> always_fewest(const Results& results) {
+  const Quantity passes = [](const Passage& p) { return p.passes; };
+  std::vector<std::string> names;
+  const std::vector<Measured> instances = measure_instances(results);
+  for (const MethodInfo& info : results.methods) {
+    const bool everywhere = std::all_of(instances.begin(), instances.end(), [&](const Measured& measured) {
+      const MethodMeasures* method = measured.find(info.id);
+      for (std::size_t t = 0; method && t < results.thresholds.size(); ++t)
+        if (method->passages[t].passes > best_of(measured.methods, t, passes)) return false;
+      return method != nullptr;
+    });
+    if (everywhere) names.push_back(spoken(results, info.id));
+  }
+  return names;
+}
+
 // Where the method that should need the fewest passes does not.
 std::string fewest_passes_sentence(const Results& results) {
   const std::string name = spoken(results, fewest_passes_method);
@@ -133,9 +150,10 @@ std::string fewest_passes_sentence(const Results& results) {
                                        name, std::isfinite(own) ? "needs " + short_number(own) : "never gets there"));
     }
   }
-  if (compared == 0) return fmt::format("{}: not run, or no method reached a threshold.", name);
+  if (compared == 0) return "";
   if (exceptions.empty()) {
-    return fmt::format("The fewest passes, alone or tied, on every instance and at every threshold: {}.", name);
+    return fmt::format("The fewest passes, alone or tied, on every instance and at every threshold: {}.",
+                       in_words(always_fewest(results)));
   }
   std::string text =
       fmt::format("{}: not the fewest passes in {} of {} comparisons. ", name, exceptions.size(), compared);
@@ -248,7 +266,7 @@ Table passes_table(const Results& results) {
       "eigendecomposition "
       "counts as d of them, and for sample OT it is a sweep over the plan between the samples.",
       "Bold: the fewest of an instance."};
-  table.findings = {fewest_passes_sentence(results)};
+  if (const std::string sentence = fewest_passes_sentence(results); !sentence.empty()) table.findings = {sentence};
   return table;
 }
 

@@ -135,8 +135,8 @@ Table drift_table(const Results& results, const DriftInstance& instance, const D
   Table table;
   table.id = fmt::format("covdrift-{}-{}-{}", instance.info.name, group.drift, short_number(group.severity));
   table.title = fmt::format("{}: {}", display_title(instance.info), drift_name(group));
-  table.how_to_read = {
-      fmt::format("Clean {:.2f}, chance {:.1f}; {} in percent.", clean.mean, instance.chance, instance.metric)};
+  table.how_to_read = {fmt::format("Clean {:.2f}, chance {:.1f} ({}); {} in percent.", clean.mean, instance.chance,
+                                   instance.classes == 2 ? "a coin" : "the most frequent class", instance.metric)};
   table.row_header = "Method";
   for (const std::string& map : maps) {
     for (const Index budget : results.budgets) {
@@ -192,11 +192,13 @@ std::vector<std::string> covdrift_findings(const Results& results) {
     if (conditions == 0) continue;
     std::string text = fmt::format("With {} at {}, {} ", std::string(map) == "monge" ? "the Monge map" : map_title(map),
                                    budget_name(focus), spoken(results, ours));
-    text += hurt == 0 ? fmt::format("never falls below no adaptation in {} conditions", conditions)
-                      : fmt::format("falls below no adaptation in {} of {} conditions", hurt, conditions);
+    text += hurt == 0 ? fmt::format("never falls below no adaptation in {} {}", conditions,
+                                    conditions == 1 ? "condition" : "conditions")
+                      : fmt::format("falls below no adaptation in {} of {} {}", hurt, conditions,
+                                    conditions == 1 ? "condition" : "conditions");
     if (!shares.empty()) {
       text += fmt::format(
-          "; where the drop is at least {:.0f} points ({} conditions) it recovers {:.0f} % of it in "
+          "; where the drop is at least {:.0f} points ({} of them) it recovers {:.0f} % of it in "
           "the median",
           smallest_drop, shares.size(), 100 * median(shares));
     }

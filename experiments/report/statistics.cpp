@@ -17,6 +17,12 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[upper] : (values[upper - 1] + values[upper]) / 2;
 }
 
+double upper_median(std::vector<double> values) {
+  if (values.empty()) return no_number;
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
 Spread spread(const std::vector<double>& values) {
   if (values.empty()) return {};
   const double count = static_cast<double>(values.size());

@@ -4,6 +4,7 @@
 #include "program.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace itspace::cli_test {
@@ -51,7 +52,7 @@ TEST_F(Experiment, AlignmentLeavesNumbersTablesFiguresAndAPage) {
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_TRUE(mentions(done.out, {"out/report.html"}));
   for (const char* file : {"out/results.json", "out/tables.md", "out/tables.csv", "out/report.html",
-                           "out/instances/toy_a_b.json", "out/instances/other_a_b.json"})
+                           "out/instances/toy+a+b.json", "out/instances/other+a+b.json"})
     EXPECT_TRUE(exists(file)) << file;
 
   const Json results = json_of("out/results.json");
@@ -65,10 +66,10 @@ TEST_F(Experiment, AlignmentLeavesNumbersTablesFiguresAndAPage) {
 
 TEST_F(Experiment, ResumeKeepsWhatWasFinishedAndRunsTheRest) {
   ASSERT_EQ(run(alignment("toy:a:b")).exit_code, 0);
-  const std::string before = text_of("out/instances/toy_a_b.json");
+  const std::string before = text_of("out/instances/toy+a+b.json");
   const auto done = run(alignment("toy:a:b,other:a:b", {"--resume"}));
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_EQ(text_of("out/instances/toy_a_b.json"), before);  // its times would differ
+  EXPECT_EQ(text_of("out/instances/toy+a+b.json"), before);  // its times would differ
   EXPECT_EQ(json_of("out/results.json")["alignment"].size(), 2u);
   // With other settings nothing is kept.
   auto other = alignment("toy:a:b", {"--resume"});
@@ -76,7 +77,62 @@ TEST_F(Experiment, ResumeKeepsWhatWasFinishedAndRunsTheRest) {
   for (std::string& argument : other)
     if (argument == "4") argument = "3";
   ASSERT_EQ(run(other).exit_code, 0);
-  EXPECT_NE(text_of("out/instances/toy_a_b.json"), before);
+  EXPECT_NE(text_of("out/instances/toy+a+b.json"), before);
+}
+
+TEST_F(Experiment, ResumeDoesNotTakeOldDataForNew) {
+  ASSERT_EQ(run(alignment("toy:a:b")).exit_code, 0);
+  write_set("toy", 80, 6);
+  const auto done = run(alignment("toy:a:b", {"--resume"}));
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(json_of("out/results.json")["alignment"][0]["info"]["source_samples"], 80);
+  const auto again = run(alignment("toy:a:b", {"--resume"}));
+  EXPECT_TRUE(mentions(again.err, {"toy:a:b: kept from an earlier run"}));
+}
+
+TEST_F(Experiment, InstancesOfAlikeNamesStayApart) {
+  for (const char* name : {"a_b", "a"}) write_set(name, 60, 6);
+  for (const char* file : {"a_x.npy", "a_y.npy"}) {
+    fs::copy(path(std::string("data/a_b/") + file), path(std::string("data/a_b/c") + (file + 1)));
+    fs::copy(path(std::string("data/a/") + file), path(std::string("data/a/b_c") + (file + 1)));
+  }
+  ASSERT_EQ(run(alignment("a_b:c:b,a:b_c:b")).exit_code, 0);
+  const auto done = run(alignment("a_b:c:b,a:b_c:b", {"--resume"}));
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Json results = json_of("out/results.json");
+  EXPECT_EQ(results["alignment"][0]["info"]["name"], "a_b:c:b");
+  EXPECT_EQ(results["alignment"][1]["info"]["name"], "a:b_c:b");
+}
+
+TEST_F(Experiment, AFolderKeepsOneExperiment) {
+  ASSERT_EQ(run(alignment("toy:a:b")).exit_code, 0);
+  const std::string before = text_of("out/results.json");
+  const auto other = run(covdrift("toy:a:b"));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(mentions(other.err, {"alignment", "--out"}));
+  const auto typo = run(alignment("toy"));
+  EXPECT_EQ(typo.exit_code, 2);
+  EXPECT_TRUE(mentions(typo.err, {"'toy'", "FOLDER:FROM:TO"}));
+  EXPECT_EQ(text_of("out/results.json"), before);
+}
+
+TEST_F(Experiment, WhatDoesNotVaryHasNoCovariance) {
+  fs::create_directories(path("data/still"));
+  for (const char* file : {"data/still/a_x.npy", "data/still/b_x.npy"}) write_float(file, Matrix::Ones(30, 6));
+  const auto done = run(alignment("still:a:b"));
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_TRUE(mentions(done.err, {"still:a:b", "do not vary"}));
+}
+
+TEST_F(Experiment, WithoutGnuplotTheProgramSaysSo) {
+  // A path without it: only the program's own folder.
+  ::setenv("ITSPACE_TEST_PATH", ::getenv("PATH"), 1);
+  ::setenv("PATH", "/nonexistent", 1);
+  const auto done = run(alignment("toy:a:b"));
+  ::setenv("PATH", ::getenv("ITSPACE_TEST_PATH"), 1);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(mentions(done.err, {"gnuplot"}));
+  EXPECT_TRUE(exists("out/report.html"));
 }
 
 TEST_F(Experiment, AnInterruptLeavesTheFinishedInstances) {
@@ -84,11 +140,12 @@ TEST_F(Experiment, AnInterruptLeavesTheFinishedInstances) {
   auto arguments = alignment("toy:a:b,slow:a:b");
   for (std::string& argument : arguments)
     if (argument == "0,1") argument = "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19";
-  const auto done = run_and_interrupt(arguments, "out/instances/toy_a_b.json");
+  const auto done = run_and_interrupt(arguments, "out/instances/toy+a+b.json");
   EXPECT_EQ(done.exit_code, 130) << done.err;
   EXPECT_TRUE(mentions(done.err, {"--resume"}));
   EXPECT_EQ(json_of("out/results.json")["alignment"].size(), 1u);
-  EXPECT_FALSE(exists("out/instances/slow_a_b.json"));
+  EXPECT_FALSE(exists("out/instances/slow+a+b.json"));
+  EXPECT_TRUE(mentions(text_of("out/report.html"), {"interrupted after 1 of 2"}));
 }
 
 TEST_F(Experiment, OneBadInstanceDoesNotStopTheOthers) {
@@ -110,7 +167,7 @@ TEST_F(Experiment, AMissingFolderIsToldTheLayout) {
   const auto done = run(alignment("camelyon17,toy:a:b"));
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_TRUE(mentions(done.err, {"camelyon17", "source_x.npy"}));
-  EXPECT_TRUE(exists("out/instances/toy_a_b.json"));
+  EXPECT_TRUE(exists("out/instances/toy+a+b.json"));
 }
 
 TEST_F(Experiment, CovdriftShowsEveryRow) {
@@ -131,7 +188,7 @@ TEST_F(Experiment, CovdriftShowsEveryRow) {
 TEST_F(Experiment, CovdriftRefusesLabelsThatDoNotFit) {
   write("data/toy/a_y.npy", gaussian(10, 1, 1).array().round());
   EXPECT_TRUE(mentions(run(covdrift("toy:a:b,other:a:b")).err, {"a_y.npy", "10", "60"}));
-  EXPECT_TRUE(exists("out/instances/other_a_b.json"));
+  EXPECT_TRUE(exists("out/instances/other+a+b.json"));
   write("data/toy/a_y.npy", Matrix::Ones(60, 1));
   const auto one_class = run(covdrift("toy:a:b"));
   EXPECT_EQ(one_class.exit_code, 2);
@@ -153,6 +210,15 @@ TEST_F(Experiment, WrongArgumentsAreNamed) {
   const auto rank = run(alignment("toy:a:b", {"--seeds", "two"}));
   EXPECT_EQ(rank.exit_code, 2);
   EXPECT_TRUE(mentions(rank.err, {"--seeds", "two"}));
+  const auto twice = run(alignment("toy:a:b", {"--seeds", "0,0"}));
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_TRUE(mentions(twice.err, {"--seeds", "twice"}));
+  const auto nowhere = run({"experiment", "alignment", "--out", "out", "--data", "nowhere"});
+  EXPECT_EQ(nowhere.exit_code, 3);
+  EXPECT_TRUE(mentions(nowhere.err, {"nowhere"}));
+  const auto budget = run({"experiment", "covdrift", "--out", "out", "--budgets", "1000000000"});
+  EXPECT_EQ(budget.exit_code, 2);
+  EXPECT_TRUE(mentions(budget.err, {"--budgets", "10000"}));
   EXPECT_FALSE(exists("out"));
 }
 
