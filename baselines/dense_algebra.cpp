@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace itspace::baselines {
 namespace {
@@ -113,6 +114,20 @@ Small SymmetricEigen::vectors() const {
                                  leading(reduced_), reflectors_.data(), vectors.data(), leading(vectors)),
                   "dormtr", n);
   return vectors;
+}
+
+Index pivoted_basis(Eigen::Ref<Small> x, double drop) {
+  const Index width = std::min(x.rows(), x.cols());
+  std::vector<lapack_int> pivots(static_cast<std::size_t>(x.cols()), 0);
+  SmallVector tau(width);
+  LAPACKE_dgeqp3(LAPACK_COL_MAJOR, as_int(x.rows()), as_int(x.cols()), x.data(), as_int(x.outerStride()), pivots.data(),
+                 tau.data());
+  Index rank = 0;
+  while (rank < width && std::abs(x(rank, rank)) > drop) ++rank;
+  if (rank > 0)
+    LAPACKE_dorgqr(LAPACK_COL_MAJOR, as_int(x.rows()), as_int(rank), as_int(rank), x.data(), as_int(x.outerStride()),
+                   tau.data());
+  return rank;
 }
 
 double positive_definite_shift(const SmallVector& ascending_values) {

@@ -36,6 +36,10 @@ class SymmetricEigen {
   SmallVector diagonal_, off_diagonal_, reflectors_, values_;
 };
 
+// Householder with column pivoting: x becomes an orthonormal basis of its columns, as far as they are longer than
+// `drop`. Returns their number. Accurate however unequal and dependent the columns are, which a Gram matrix is not.
+Index pivoted_basis(Eigen::Ref<Small> x, double drop);
+
 // The stabilisation of appendix D.1, delta = -lambda_min + 1e-8 where lambda_min <= 0 (0 otherwise). An eigenvalue
 // below d eps lambda_max is 0 as far as double can tell, whatever sign rounding gave it.
 double positive_definite_shift(const SmallVector& ascending_values);

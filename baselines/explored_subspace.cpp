@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "baselines/explored_subspace.hpp"
 
+#include "baselines/dense_algebra.hpp"
 #include "core/text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -12,15 +13,16 @@
 namespace itspace::baselines {
 namespace {
 
-constexpr double drop = 1e-12;
-
-// Two rounds of projection and SVQB. Returns the columns that are left.
+// Two rounds of projection and a Householder basis. Returns the columns that are left.
 Index orthonormalise_against(const ConstBlockView<double>& s, Block<double>& x, kernels::Panels& panels) {
+  const double length = x.colwise().norm().maxCoeff();
   Index cols = x.cols();
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2 && cols > 0; ++round) {
     BlockView<double> rest = x.leftCols(cols);
     if (s.cols() > 0) project_out<double>(s, rest, panels);
-    cols = orthonormalise<double>(rest, drop, Drop::relative, panels).cols();
+    Small columns = rest;
+    cols = pivoted_basis(columns, round == 0 ? 1e-13 * length : 0.5);
+    x.leftCols(cols) = columns.leftCols(cols);
   }
   return cols;
 }

@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 namespace itspace::baselines {
 namespace {
@@ -46,21 +45,6 @@ void gemm(CBLAS_TRANSPOSE op_a, double alpha, const Columns& a, const Columns& b
               c.data(), as_int(std::max<Index>(1, c.outerStride())));
 }
 
-// Householder with column pivoting: an orthonormal basis of the columns of x longer than `drop`. Returns their number.
-Index orthonormalise(ColumnsRef x, double drop) {
-  const Index width = std::min(x.rows(), x.cols());
-  std::vector<lapack_int> pivots(static_cast<std::size_t>(x.cols()), 0);
-  SmallVector tau(width);
-  LAPACKE_dgeqp3(LAPACK_COL_MAJOR, as_int(x.rows()), as_int(x.cols()), x.data(), as_int(x.outerStride()), pivots.data(),
-                 tau.data());
-  Index rank = 0;
-  while (rank < width && std::abs(x(rank, rank)) > drop) ++rank;
-  if (rank > 0)
-    LAPACKE_dorgqr(LAPACK_COL_MAJOR, as_int(x.rows()), as_int(rank), as_int(rank), x.data(), as_int(x.outerStride()),
-                   tau.data());
-  return rank;
-}
-
 // The growing basis S with AS and S'AS.
 class KrylovBasis {
  public:
@@ -80,7 +64,7 @@ class KrylovBasis {
       Small coefficients(cols_, added);
       gemm(CblasTrans, 1.0, s_.leftCols(cols_), rest, 0.0, coefficients);
       gemm(CblasNoTrans, -1.0, s_.leftCols(cols_), coefficients, 1.0, rest);
-      added = orthonormalise(rest, round == 0 ? drop : 0.5);
+      added = pivoted_basis(rest, round == 0 ? drop : 0.5);
     }
     added = std::min(added, s_.cols() - cols_);
     if (added == 0) return false;

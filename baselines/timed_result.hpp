@@ -17,7 +17,7 @@
 namespace itspace::baselines {
 
 struct Timing {
-  double preprocessing_seconds = 0;  // what depends on the target alone, such as its root; once
+  double preprocessing_seconds = 0;                        // what depends on the target alone, such as its root; once
   std::vector<double> update_seconds, projection_seconds;  // cumulative, one per row of the trace
   Index checks = 0;                                        // objectives evaluated inside the method (backtracking)
 };

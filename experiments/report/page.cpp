@@ -89,6 +89,7 @@ strong { font-weight: 700; }
 figure { margin: 1rem 0; }
 .drawing { overflow-x: auto; border: 1px solid var(--rule); border-radius: 6px; background: var(--card); padding: .5rem; }
 .drawing svg { display: block; width: 100%; min-width: 58rem; height: auto; color: var(--ink); }
+.drawing.shrinks svg { min-width: 0; }
 figcaption { font-size: .9rem; max-width: 46rem; margin-top: .4rem; }
 .missing { border: 1px dashed var(--soft); border-radius: 6px; padding: .9rem 1rem; color: var(--soft); max-width: 46rem; }
 details { margin: .7rem 0; }
@@ -147,13 +148,16 @@ class Page {
     subsection("table-" + anchor(table.id), title);
     body_ += to_html(table);
   }
-  void figure(const Figure& figure, const std::string& name, const std::string& label, const std::string& caption) {
+  // A picture without small print shrinks with the page; the others scroll in their frame.
+  void figure(const Figure& figure, const std::string& name, const std::string& label, const std::string& caption,
+              bool shrinks = false) {
     body_ += "<figure>\n";
     if (figure.svg.empty()) {
       body_ +=
           "<div class=\"missing\"><strong>A figure is missing here.</strong> " + escaped(figure.missing) + "</div>\n";
     } else {
-      body_ += "<div class=\"drawing\" role=\"region\" tabindex=\"0\" aria-label=\"" + escaped(label) + "\">\n" +
+      body_ += std::string("<div class=\"drawing") + (shrinks ? " shrinks" : "") +
+               "\" role=\"region\" tabindex=\"0\" aria-label=\"" + escaped(label) + "\">\n" +
                inline_svg(figure.svg, anchor(name), label) + "</div>\n";
     }
     body_ += "<figcaption>" + escaped(caption) + "</figcaption>\n</figure>\n";
@@ -349,7 +353,8 @@ std::string to_page(const Results& results, const PageFigures& figures) {
       "are the plan that Sinkhorn's iteration found for these points, darker with more mass. Right: between "
       "Gaussians the optimal transport is one linear map in closed form; every point moves on a straight line, "
       "and the covariances on the way are the Bures–Wasserstein geodesic. This report compares methods by that "
-      "second distance.");
+      "second distance.",
+      true);
   add_terms(page, results);
   if (alignment) add_alignment(page, results, figures);
   if (covdrift) add_covdrift(page, results, figures);

@@ -7,7 +7,11 @@
 
 #include <itspace/targets.hpp>
 
+#include <itspace/distance.hpp>
+
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include <functional>
 #include <vector>
@@ -59,6 +63,24 @@ TEST(Baselines, ReachTheFloorAndCountTheirPasses) {
         }
       }
     }
+  }
+}
+
+// One direction of variance 1, the others from 1e-8 down: raw features of unequal scales. What rounding leaves of the
+// small ones must not pass for variance, however many passes there are.
+TEST(Baselines, DoNotGetWorseOnBadlyScaledSpectra) {
+  Vector lambda(100);
+  for (Index i = 0; i < 100; ++i) lambda(i) = i == 0 ? 1.0 : 1e-8 * std::pow(0.8, double(i));
+  Draw draw(3);
+  const Matrix factor = factor_with_spectrum(lambda, draw);
+  const Block<double> sigma = block<double>(covariance_from(factor));
+  const DenseTarget<double> target(sigma);
+  const double floor = lambda.tail(100 - 8).sum();
+  for (const Named& method : block_methods) {
+    SCOPED_TRACE(method.name);
+    const auto result = method.run(target, 8, nullptr, {.passes = 10, .nystrom = method.nystrom});
+    const double last = target_distance_squared<double>(result.factor, target);
+    EXPECT_LE(std::abs(last - floor), 100 * eps<double>);
   }
 }
 
