@@ -124,7 +124,7 @@ def draw(path, name, dim, strengths, curve, counts, errors):
     right.set_ylim(smallest / 10, 1e-5)
     exponents = [-18, -15, -12, -9, -6]
     names = [f"$10^{{{exponent}}}$" for exponent in exponents]
-    right.set_yticks([10.0**exponent for exponent in exponents], [r"$\leq$ " + names[0], *names[1:]])
+    right.set_yticks([10.0**exponent for exponent in exponents], [names[0] + "\nor less", *names[1:]])
     right.set_xlabel("samples n")
     right.set_ylabel("distance of a set to itself,\nas a share of its variance")
     right.set_title("zero is the right answer", fontsize=10)
