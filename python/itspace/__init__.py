@@ -25,11 +25,13 @@ from ._distance import (
 )
 from ._map import LowRankGaussian, TransportMap, model_of
 from ._target import Target, auto_rank, random_start, start_from
+from ._types import CovarianceOperator
 
 __version__: str = _version()
 
 __all__ = [
     "AlignResult",
+    "CovarianceOperator",
     "FrechetAccumulator",
     "LowRankGaussian",
     "Target",

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Literal, Optional, Union
 
 import numpy as np
 
 from . import _core
 from ._arrays import give, integer, number, take
 from ._target import as_target, resolve_rank
+from ._types import Array, Covariance, Rank, Route, Solver
 
-Callback = Callable[[Dict[str, Any], np.ndarray], Any]
+Callback = Callable[[Dict[str, Any], Any], Any]
 
 _STATUS_WARNING = {
     "not_finite": "a product with the target was not finite; the factor is the best iterate before it. Check the target "
-    "for NaN, Inf, or values too large for its dtype",
+    "for NaN and Inf, and the target and the start for values too large or too small for the dtype (scale both)",
     "certificate_failed": "a step broke its promise beyond rounding; the factor is the best iterate. The target may not be "
-    "symmetric positive semidefinite: see itspace.Target.from_covariance(S, check=True)",
+    "symmetric positive semidefinite (see itspace.Target.from_covariance(S, check=True)), or its trace, where it is an "
+    "object of yours, not that of its apply",
 }
 
 
@@ -102,6 +104,10 @@ def _restore(factor: Any, trace: Dict[str, Any], iterates: List[Any]) -> AlignRe
     return AlignResult(factor, _core.Trace.from_dict(_plain(trace)), iterates)
 
 
+def _in_library(callback: Callback, wrap: Callable[[Any], Any]) -> Callback:
+    return lambda step, factor: callback(step, wrap(factor))
+
+
 def _progress(steps: int, callback: Optional[Callback]) -> "tuple[Callback, Callable[[], None]]":
     try:
         from tqdm.auto import tqdm
@@ -125,15 +131,15 @@ def _progress(steps: int, callback: Optional[Callback]) -> "tuple[Callback, Call
 
 
 def align(
-    target: Any,
-    start: Any = None,
+    target: Covariance,
+    start: Optional[Array] = None,
     *,
-    rank: Any,
+    rank: Optional[Rank] = None,
     steps: int = 5,
-    alpha: Any = None,
+    alpha: Union[float, Literal["line-search"], None] = None,
     lam: Optional[float] = None,
-    solver: str = "paper",
-    route: str = "auto",
+    solver: Solver = "paper",
+    route: Route = "auto",
     guard: Optional[int] = 8,
     seed: int = 0,
     callback: Optional[Callback] = None,
@@ -146,11 +152,12 @@ def align(
     ----------
     target : array (d, d), Target, or object with dim, trace, apply
         The covariance to approach. For samples pass ``Target.from_features(X)``. A matrix must be symmetric and finite,
-        which is checked, and positive semidefinite, which `Target.from_covariance` checks.
+        without a negative variance, which is checked, and positive semidefinite, which `Target.from_covariance` checks.
     start : array (d, r), optional
         The factor Y_0 to start from (see `start_from`). None: a seeded random start.
-    rank : int or 'auto'
-        The rank budget r. 'auto': the least rank that explains 95 % of the target's variance (`auto_rank`).
+    rank : int, 'auto' or None
+        The rank budget r. 'auto': the least rank that explains 95 % of the target's variance (`auto_rank`). None: the
+        number of columns of the start, which must then be given.
     steps : int
         One pass over the target each.
     alpha : float, 'line-search' or None
@@ -166,8 +173,8 @@ def align(
         Solver 'ritz': columns carried beside those of the factor. None: 8, or 16 for one or two steps.
     seed : int
     callback : callable, optional
-        ``callback(step, factor)`` for each iterate, `step` a dict with one entry for each column of the trace, `factor` a
-        copy. A true answer stops the run. What it raises ends the run and comes out of `align`.
+        ``callback(step, factor)`` for each iterate, `step` a dict with one entry for each column of the trace and by
+        the same names, `factor` a copy in the library of the target. A true answer stops the run. What it raises ends the run and comes out of `align`.
     keep_iterates : bool
     verbose : bool
         Show a progress bar (tqdm where it is installed).
@@ -211,16 +218,20 @@ def align(
         seed = integer(seed, "seed")
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed is {seed}; it must be 0 or more and less than 2**64")
-    if type(rank) is not int:
-        rank = resolve_rank(rank, core, seed)
-    line_search = False
-    if alpha is not None:
-        if isinstance(alpha, str):
-            if alpha != "line-search":
-                raise ValueError(f"alpha is {alpha!r}; it must be a number between 0 and 2, 'line-search' or None")
-            line_search, alpha = True, None
-        else:
-            alpha = number(alpha, "alpha")
+    columns: int
+    if rank is None:
+        if first is None:
+            raise TypeError("neither rank nor start is given; pass rank=r, rank='auto', or a start of r columns")
+        columns = first.shape[1]
+    else:
+        columns = rank if type(rank) is int else resolve_rank(rank, core, seed)
+    line_search, fixed = False, None
+    if isinstance(alpha, str):
+        if alpha != "line-search":
+            raise ValueError(f"alpha is {alpha!r}; it must be a number between 0 and 2, 'line-search' or None")
+        line_search = True
+    elif alpha is not None:
+        fixed = number(alpha, "alpha")
     if lam is not None:
         lam = number(lam, "lam")
     if guard is not None:
@@ -230,12 +241,14 @@ def align(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is a {type(callback).__name__}; it must be callable as callback(step, factor)")
 
+    if callback is not None and wrap is not None:
+        callback = _in_library(callback, wrap)
     close = None
     if verbose:
         callback, close = _progress(steps, callback)
     try:
         factor, record, iterates = _core.align(
-            core._core, first, rank, steps, alpha, lam, line_search, solver, route, guard, seed, callback,
+            core._core, first, columns, steps, fixed, lam, line_search, solver, route, guard, seed, callback,
             bool(keep_iterates),
         )  # fmt: skip
     finally:
@@ -249,7 +262,7 @@ def align(
     return AlignResult(factor, record, iterates)
 
 
-def verify(factor: Any, target: Any, trace: Any = None) -> Dict[str, Any]:
+def verify(factor: Array, target: Covariance, trace: "Union[Dict[str, Any], AlignResult, None]" = None) -> Dict[str, Any]:
     """What a factor is worth, computed anew, and whether the trace that came with it tells the truth.
 
     Parameters
@@ -284,11 +297,12 @@ def verify(factor: Any, target: Any, trace: Any = None) -> Dict[str, Any]:
     return _core.verify(core._core, array, None if trace is None else _plain(trace))
 
 
-def objective_and_gradient(Y: Any, target: Any) -> "tuple[float, Any]":
+def objective_and_gradient(Y: Array, target: Covariance) -> "tuple[float, Any]":
     """F(Y) = W2^2(Y Y', Sigma) and its gradient 2 (Y - B), by one pass over the target and without a matrix root.
 
     Finite everywhere: where Sigma or Y is singular it is the element of the subdifferential that leaves null directions
-    alone.
+    alone. So it is 0 at Y = 0, which is no minimum: descent from there stays there. Start from `start_from` or
+    `random_start`.
 
     Examples
     --------
@@ -304,7 +318,7 @@ def objective_and_gradient(Y: Any, target: Any) -> "tuple[float, Any]":
     return value, give(gradient.astype(dtype, copy=False), wrap)
 
 
-def objective_and_features_gradient(Y: Any, X: Any, sample_weight: Any = None) -> "tuple[float, Any, Any]":
+def objective_and_features_gradient(Y: Array, X: Array, sample_weight: Optional[Array] = None) -> "tuple[float, Any, Any]":
     """F(Y) for the covariance of features, with its gradients with respect to Y and to X.
 
     Parameters

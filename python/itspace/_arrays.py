@@ -7,6 +7,8 @@ from typing import Any, Callable, Optional, Tuple
 
 import numpy as np
 
+from . import _core
+
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 Wrap = Optional[Callable[[Any], Any]]
@@ -23,6 +25,10 @@ def _foreign(value: Any, name: str) -> Tuple[np.ndarray, Wrap]:
         torch = sys.modules["torch"]
         if value.device.type != "cpu":
             raise TypeError(f"{name} is a tensor on device '{value.device}'; move it to the host first: {name}.cpu()")
+        if value.layout != torch.strided:
+            raise TypeError(f"{name} is a tensor of layout {value.layout}; spell it out first: {name}.to_dense()")
+        if value.is_floating_point() and value.dtype not in (torch.float16, torch.float32, torch.float64):
+            raise TypeError(f"{name} is a tensor of dtype {value.dtype}, which NumPy has not; convert it: {name}.float()")
         # Through DLPack: Tensor.numpy() needs the NumPy that torch was built with.
         return np.from_dlpack(value.detach()), torch.from_dlpack
     namespace = getattr(value, "__array_namespace__", None)
@@ -38,7 +44,28 @@ def _foreign(value: Any, name: str) -> Tuple[np.ndarray, Wrap]:
             array = np.asarray(value)
     else:
         array = np.asarray(value)
+    if array.dtype == object and not isinstance(value, (list, tuple)) and not array.size > 1:
+        # NumPy wraps what it cannot look into as one object.
+        raise TypeError(f"{name} is a {type(value).__name__}; it must be an array of numbers{_remedy(value)}")
     return array, namespace().asarray if namespace is not None else None
+
+
+def _remedy(value: Any) -> str:
+    if callable(getattr(value, "toarray", None)):
+        return ": pass its toarray()"
+    if hasattr(value, "apply") and hasattr(value, "dim"):
+        return ". A covariance as a matrix is apply(numpy.eye(dim)); a factor of it is itspace.start_from(target, rank)"
+    return ""
+
+
+def refuse_masked(value: Any, name: str) -> None:
+    """What lies under a mask is not data: to read on past it would be to use it."""
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        count = int(np.count_nonzero(value.mask))
+        raise ValueError(
+            f"{name} has {count} masked value(s); fill them ({name}.filled(...)), or drop their rows "
+            "(numpy.ma.compress_rows), first"
+        )
 
 
 def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> Tuple[np.ndarray, Wrap]:
@@ -51,6 +78,7 @@ def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> T
     if type(value) is np.ndarray:
         array = value
     elif isinstance(value, np.ndarray):
+        refuse_masked(value, name)
         array = np.asarray(value)
     elif value is None or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} is {value!r}; it must be an array of numbers")
@@ -77,6 +105,15 @@ def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> T
 
 def matrix(value: Any, name: str, dtype: Any = None) -> np.ndarray:
     return take(value, name, 2, dtype)[0]
+
+
+def covariance(array: np.ndarray, name: str) -> np.ndarray:
+    """A (d, d) array that was taken, if it is one of a covariance: finite, symmetric, no negative variance.
+
+    Asymmetry of the size of float32's rounding is averaged away, in a copy.
+    """
+    averaged = _core.symmetric(array, name)
+    return array if averaged is None else averaged
 
 
 def vector(value: Any, name: str) -> np.ndarray:

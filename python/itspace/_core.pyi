@@ -7,6 +7,7 @@ from numpy import ndarray
 Array = ndarray[Any, Any]
 
 def version() -> str: ...
+def symmetric(sigma: Array, name: str) -> Optional[Array]: ...
 
 class Target:
     @staticmethod

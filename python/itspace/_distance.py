@@ -8,23 +8,33 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from . import _core
-from ._arrays import common, give, integer, matrix, number, take, vector
+from ._arrays import common, covariance, give, integer, matrix, number, take, vector
+from ._types import Array
 
 
 def _stack(value: Any, name: str) -> "tuple[np.ndarray, Any]":
     array, wrap = take(value, name)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise ValueError(f"{name} has shape {array.shape}; covariances are (..., d, d), square in the last two axes")
-    return array, wrap
+    checked = array
+    for index in np.ndindex(array.shape[:-2]):
+        # Named as the caller would write it: A, A[3], A[1, 2].
+        one = array[index]
+        averaged = covariance(one, name + (str(list(index)) if index else ""))
+        if averaged is not one:
+            checked = array.copy() if checked is array else checked
+            checked[index] = averaged
+    return checked, wrap
 
 
-def bures_wasserstein(A: Any, B: Any, *, squared: bool = False, paired: bool = False) -> Any:
+def bures_wasserstein(A: Array, B: Array, *, squared: bool = False, paired: bool = False) -> Any:
     """The Bures-Wasserstein distance between covariances: W2 of centred Gaussians.
 
     Parameters
     ----------
     A, B : arrays (..., d, d)
-        Covariances, or stacks of them; they may be singular.
+        Covariances, or stacks of them; they may be singular. Tensors that require a gradient are read as constants: for
+        a distance with a gradient see `itspace.torch.bures_wasserstein_loss`.
     squared : bool
         Return W2^2 instead of W2.
     paired : bool
@@ -34,7 +44,8 @@ def bures_wasserstein(A: Any, B: Any, *, squared: bool = False, paired: bool = F
     -------
     float or array
         A float for two matrices. For stacks, all pairs: the leading axes of A, then those of B (n and m: (n, m); a single
-        matrix counts as a stack without axes); paired: (n,). In the dtype and library of A.
+        matrix counts as a stack without axes); paired: (n,). In the library of A; float32 where A and B both are, else
+        float64.
 
     Examples
     --------
@@ -78,12 +89,13 @@ def _gaussian_parts(mu1: Any, C1: Any, mu2: Any, C2: Any, names: "tuple[str, str
             )
         if not np.isfinite(mean).all():
             raise ValueError(f"{mean_name} has a value that is not finite; remove or replace such samples first")
+    covariances = [covariance(C, name) for C, name in zip(covariances, (names[1], names[3]))]
     dtype = common(*covariances)
     a, b = (C.astype(dtype, copy=False) for C in covariances)
     return _core.distance_squared(a, b, frechet) + _core.mean_distance_squared(means[0], means[1])
 
 
-def gaussian_w2(mu1: Any, C1: Any, mu2: Any, C2: Any, *, squared: bool = False) -> float:
+def gaussian_w2(mu1: Array, C1: Array, mu2: Array, C2: Array, *, squared: bool = False) -> float:
     """W2 between the Gaussians N(mu1, C1) and N(mu2, C2).
 
     Examples
@@ -96,11 +108,12 @@ def gaussian_w2(mu1: Any, C1: Any, mu2: Any, C2: Any, *, squared: bool = False) 
     return value if squared else math.sqrt(value)
 
 
-def frechet_distance(mu1: Any, sigma1: Any, mu2: Any, sigma2: Any) -> float:
+def frechet_distance(mu1: Array, sigma1: Array, mu2: Array, sigma2: Array) -> float:
     """The Frechet distance of FID, in its convention: squared, ||mu1 - mu2||^2 + tr(S1 + S2 - 2 (S1 S2)^(1/2)).
 
     No matrix root is taken. The result is real, finite and 0 or more for any covariances, singular ones (fewer samples
-    than features) included, and good to 1e-8 of itself or 1e-10 of the total variance, whichever is more.
+    than features) included, and good to 1e-8 of itself or 1e-10 of the total variance, whichever is more. It is a plain
+    float: a tensor's gradient ends here (`itspace.torch` has a loss that carries one).
 
     Examples
     --------
@@ -111,7 +124,7 @@ def frechet_distance(mu1: Any, sigma1: Any, mu2: Any, sigma2: Any) -> float:
     return _gaussian_parts(mu1, sigma1, mu2, sigma2, ("mu1", "sigma1", "mu2", "sigma2"), True)
 
 
-def frechet_distance_from_features(X1: Any, X2: Any) -> float:
+def frechet_distance_from_features(X1: Array, X2: Array) -> float:
     """The Frechet distance between two feature sets (n, d) and (m, d), to the accuracy of `frechet_distance`.
 
     Where a side has no more samples than features no d x d matrix is formed. The samples are not changed or copied whole.
@@ -215,8 +228,11 @@ class FrechetAccumulator:
         return f"<itspace.FrechetAccumulator dim {self.dim}, {self.count} samples>"
 
 
-def geodesic(A: Any, B: Any, t: float) -> Any:
-    """The covariance at t in [0, 1] on the Bures-Wasserstein geodesic from A to B.
+def geodesic(A: Array, B: Array, t: float) -> Any:
+    """The covariance at t in [0, 1] on a Bures-Wasserstein geodesic from A to B.
+
+    There is one geodesic where A or B is positive definite. Where both are singular there may be many, all of the same
+    length, and this is a point of one of them.
 
     Examples
     --------
@@ -225,13 +241,13 @@ def geodesic(A: Any, B: Any, t: float) -> Any:
     [[4.0, 0.0], [0.0, 4.0]]
     """
     first, wrap = take(A, "A", 2)
-    second = matrix(B, "B")
+    first, second = covariance(first, "A"), covariance(matrix(B, "B"), "B")
     dtype = common(first, second)
     point = _core.geodesic(first.astype(dtype, copy=False), second.astype(dtype, copy=False), number(t, "t"))
     return give(point, wrap)
 
 
-def truncate(S: Any, rank: int) -> Any:
+def truncate(S: Array, rank: int) -> Any:
     """A (d, rank) factor of the best covariance of that rank: U_r diag(lambda_r)^(1/2).
 
     Examples
@@ -241,10 +257,10 @@ def truncate(S: Any, rank: int) -> Any:
     [[2.0], [0.0]]
     """
     array, wrap = take(S, "S", 2)
-    return give(_core.truncate(array, integer(rank, "rank")), wrap)
+    return give(_core.truncate(covariance(array, "S"), integer(rank, "rank")), wrap)
 
 
-def truncate_factor(Y: Any, rank: int) -> Any:
+def truncate_factor(Y: Array, rank: int) -> Any:
     """A (d, rank) factor of the best covariance of that rank to Y Y'.
 
     Examples
@@ -257,8 +273,8 @@ def truncate_factor(Y: Any, rank: int) -> Any:
     return give(_core.truncate_factor(array, integer(rank, "rank")), wrap)
 
 
-def leading_eigenvalues(S: Any, count: int) -> np.ndarray:
-    """The `count` largest eigenvalues of a covariance, in descending order, in float64.
+def leading_eigenvalues(S: Array, count: int) -> np.ndarray:
+    """The `count` largest eigenvalues of a covariance, 1 <= count <= d, in descending order, in float64.
 
     Examples
     --------
@@ -266,7 +282,7 @@ def leading_eigenvalues(S: Any, count: int) -> np.ndarray:
     >>> itspace.leading_eigenvalues(np.diag([1.0, 3.0, 2.0]), 2).tolist()
     [3.0, 2.0]
     """
-    return _core.leading_eigenvalues(matrix(S, "S"), integer(count, "count"))
+    return _core.leading_eigenvalues(covariance(matrix(S, "S"), "S"), integer(count, "count"))
 
 
 def gap(objective: float, start_objective: float, floor: float) -> float:

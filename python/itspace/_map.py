@@ -12,6 +12,7 @@ from . import _core
 from ._arrays import give, integer, number, take, vector
 from ._core import TransportMap as _CoreMap
 from ._target import Target, as_target
+from ._types import Array, Covariance, MapKind
 
 _FORMAT = "itspace.map/1"
 _MATRICES = ("basis", "core", "from_core", "to_core")
@@ -34,7 +35,7 @@ class LowRankGaussian(NamedTuple):
     remainder: float
 
 
-def model_of(target: Any, factor: Any, mean: Any = None, *, floor: float = 1e-6) -> LowRankGaussian:
+def model_of(target: Covariance, factor: Array, mean: Optional[Array] = None, *, floor: float = 1e-6) -> LowRankGaussian:
     """The low-rank model of a covariance with factor Y: what Y leaves out, spread evenly over the other directions.
 
     Parameters
@@ -101,13 +102,13 @@ class TransportMap:
     @classmethod
     def between(
         cls,
-        source_target: Any,
-        source_factor: Any,
-        source_mean: Any,
-        target_target: Any,
-        target_factor: Any,
-        target_mean: Any,
-        kind: str = "monge",
+        source_target: Covariance,
+        source_factor: Array,
+        source_mean: Optional[Array],
+        target_target: Covariance,
+        target_factor: Array,
+        target_mean: Optional[Array],
+        kind: MapKind = "monge",
         *,
         floor: float = 1e-6,
     ) -> "TransportMap":
@@ -146,7 +147,7 @@ class TransportMap:
         return cls.from_models(target_model, source_model, kind)
 
     @classmethod
-    def from_models(cls, from_model: LowRankGaussian, to_model: LowRankGaussian, kind: str = "monge") -> "TransportMap":
+    def from_models(cls, from_model: LowRankGaussian, to_model: LowRankGaussian, kind: MapKind = "monge") -> "TransportMap":
         """The map that takes samples of one model to the other.
 
         Parameters
@@ -176,7 +177,7 @@ class TransportMap:
     def kind(self) -> str:
         return self._core.kind
 
-    def apply(self, X: Any) -> Any:
+    def apply(self, X: Array) -> Any:
         """The rows of X (n, d), or one sample (d,), moved; in the dtype and library of X, which is left as it is."""
         array, wrap = take(X, "X")
         if array.ndim not in (1, 2):

@@ -2,20 +2,23 @@
 """Targets: a covariance as an operator."""
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple, Union
 
 import numpy as np
 
 from . import _core
-from ._arrays import Wrap, give, integer, matrix, number, take, vector
+from ._arrays import Wrap, covariance, give, integer, matrix, number, take, vector
 from ._core import Target as _CoreTarget
+from ._types import Array, Covariance, Rank
 
 
 class Target:
     """A covariance, seen only through its products with tall blocks.
 
     Make one with `from_covariance`, `from_features`, `from_factor` or `low_rank_plus_diagonal`. The data are borrowed
-    when they are C-contiguous float32 or float64 (do not change them while the target is in use) and copied otherwise.
+    when they are C-contiguous float32 or float64, and copied otherwise. Do not modify a borrowed array while the target
+    lives: it was checked, and its mean and trace were taken, when the target was made. Targets can be pickled and
+    deep-copied, with their data.
 
     Wherever a target is asked for you may also pass a covariance matrix, or any object of your own with
 
@@ -23,13 +26,16 @@ class Target:
     - ``trace``: the trace of Sigma (asked for after the first ``apply``),
     - ``apply(Y)``: the product Sigma @ Y for a (d, k) array, any k,
 
-    where ``dim`` and ``trace`` may be attributes or methods. An attribute ``dtype`` chooses the precision of the run.
+    where ``dim`` and ``trace`` may be attributes or methods (`itspace.CovarianceOperator` says the same to a type
+    checker). An attribute ``dtype`` chooses the precision of the run.
     """
 
-    __slots__ = ("_core", "_wrap", "__weakref__")
+    __slots__ = ("_core", "_wrap", "_made_by", "_data", "__weakref__")
 
     _core: _CoreTarget
     _wrap: Wrap
+    _made_by: Optional[str]  # the constructor, and what it was given: for pickle
+    _data: Dict[str, Any]
 
     def __init__(self) -> None:
         raise TypeError(
@@ -37,14 +43,16 @@ class Target:
         )
 
     @classmethod
-    def _make(cls, core: _CoreTarget, wrap: Wrap) -> "Target":
+    def _make(cls, core: _CoreTarget, wrap: Wrap, made_by: Optional[str] = None, **data: Any) -> "Target":
         self = object.__new__(cls)
         self._core = core
         self._wrap = wrap
+        self._made_by = made_by
+        self._data = data
         return self
 
     @classmethod
-    def from_covariance(cls, S: Any, check: bool = True) -> "Target":
+    def from_covariance(cls, S: Array, check: bool = True) -> "Target":
         """Sigma given by its entries.
 
         Parameters
@@ -52,8 +60,10 @@ class Target:
         S : array (d, d)
             Symmetric and positive semidefinite.
         check : bool
-            Whether to check that it is positive semidefinite, which costs a Cholesky factorisation. Symmetry and finite
-            values are always checked.
+            Whether to check that it is positive semidefinite, which costs a Cholesky factorisation; eigenvalues from
+            -d eps lambda_max on count as rounding, with the eps of float32. Always checked: that it is finite, without
+            a negative variance, and symmetric up to d eps max|S_ij|. Asymmetry within that limit is averaged away in a
+            copy.
 
         Examples
         --------
@@ -62,10 +72,11 @@ class Target:
         6.0
         """
         array, wrap = take(S, "S", 2)
-        return cls._make(_core.Target.from_covariance(array, bool(check)), wrap)
+        array = covariance(array, "S")
+        return cls._make(_core.Target.from_covariance(array, bool(check)), wrap, "from_covariance", S=array, check=False)
 
     @classmethod
-    def from_features(cls, X: Any, sample_weight: Any = None) -> "Target":
+    def from_features(cls, X: Array, sample_weight: Optional[Array] = None) -> "Target":
         """The covariance of features, which is never formed: a product costs two sweeps over X.
 
         Parameters
@@ -86,10 +97,11 @@ class Target:
         """
         array, wrap = take(X, "X", 2)
         weights = None if sample_weight is None else vector(sample_weight, "sample_weight")
-        return cls._make(_core.Target.from_features(array, weights), wrap)
+        core = _core.Target.from_features(array, weights)
+        return cls._make(core, wrap, "from_features", X=array, sample_weight=weights)
 
     @classmethod
-    def from_factor(cls, T: Any) -> "Target":
+    def from_factor(cls, T: Array) -> "Target":
         """Sigma = T T', such as the result of an earlier run.
 
         Examples
@@ -99,10 +111,10 @@ class Target:
         [[1.0, 2.0], [2.0, 4.0]]
         """
         array, wrap = take(T, "T", 2)
-        return cls._make(_core.Target.from_factor(array), wrap)
+        return cls._make(_core.Target.from_factor(array), wrap, "from_factor", T=array)
 
     @classmethod
-    def low_rank_plus_diagonal(cls, U: Any, s: Any, sigma2: Any) -> "Target":
+    def low_rank_plus_diagonal(cls, U: Array, s: Array, sigma2: Union[float, Array]) -> "Target":
         """Sigma = U diag(s) U' + diag(sigma2).
 
         Parameters
@@ -122,11 +134,14 @@ class Target:
         """
         array, wrap = take(U, "U", 2)
         diagonal: Any
-        if np.ndim(sigma2) == 0:
-            diagonal = number(sigma2, "sigma2")
+        given: Any = sigma2
+        if np.ndim(given) == 0:
+            diagonal = number(given, "sigma2")
         else:
-            diagonal = vector(sigma2, "sigma2")
-        return cls._make(_core.Target.low_rank_plus_diagonal(array, vector(s, "s"), diagonal), wrap)
+            diagonal = vector(given, "sigma2")
+        weights = vector(s, "s")
+        core = _core.Target.low_rank_plus_diagonal(array, weights, diagonal)
+        return cls._make(core, wrap, "low_rank_plus_diagonal", U=array, s=weights, sigma2=diagonal)
 
     @property
     def dim(self) -> int:
@@ -168,8 +183,27 @@ class Target:
         array, wrap = take(Y, "Y", 2, self.dtype)
         return give(self._core.apply(array), wrap)
 
+    def __copy__(self) -> "Target":
+        return self  # immutable
+
+    def __reduce__(self) -> Any:
+        if self._made_by is None:
+            raise TypeError("this Target wraps an object of yours; pickle that object, and make the Target anew")
+        data = dict(self._data)
+        main = next(iter(data))
+        if self._wrap is not None:  # back into the caller's library, which the new target's results will be in too
+            data[main] = self._wrap(np.array(data[main]))
+        return _restore, (self._made_by, data)
+
     def __repr__(self) -> str:
         return f"<itspace.Target {self.kind}, dim {self.dim}, {self.dtype}>"
+
+
+def _restore(made_by: str, data: Dict[str, Any]) -> Target:
+    if made_by not in ("from_covariance", "from_features", "from_factor", "low_rank_plus_diagonal"):
+        raise ValueError(f"a pickled Target names the constructor {made_by!r}, which is unknown here")
+    made: Target = getattr(Target, made_by)(**data)
+    return made
 
 
 def _from_object(value: Any, dtype: Any) -> Target:
@@ -196,6 +230,7 @@ def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Targ
         raise TypeError(
             f"{name} is a {type(value).__name__}; it must be a covariance matrix, an itspace.Target (from_features, "
             "from_factor, ...), or an object with dim, trace and apply(Y)"
+            + (": for a sparse matrix such an object, or its toarray()" if hasattr(value, "toarray") else "")
         )
     array, wrap = take(value, name)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
@@ -203,10 +238,11 @@ def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Targ
             f"{name} is an array of shape {array.shape}; a covariance is square. If its rows are samples, pass "
             "itspace.Target.from_features(X)"
         )
-    return Target._make(_core.Target.from_covariance(array, False), wrap), wrap
+    array = covariance(array, name)
+    return Target._make(_core.Target.from_covariance(array, False), wrap, "from_covariance", S=array, check=False), wrap
 
 
-def auto_rank(target: Any, threshold: float = 0.95, *, seed: int = 0) -> int:
+def auto_rank(target: Covariance, threshold: float = 0.95, *, seed: int = 0) -> int:
     """The least rank that explains a share of the variance: what ``rank="auto"`` takes.
 
     Up to dimension 1024 it is exact, from all eigenvalues (O(d^3) once). Above that it comes from Ritz values of random
@@ -238,7 +274,7 @@ def resolve_rank(rank: Any, target: Target, seed: int = 0) -> int:
     return integer(rank, "rank")
 
 
-def start_from(source: Any, rank: Any, *, seed: int = 0) -> Any:
+def start_from(source: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     """A start factor from what you have: the rank-r truncation of a covariance.
 
     Parameters
@@ -263,7 +299,7 @@ def start_from(source: Any, rank: Any, *, seed: int = 0) -> Any:
     return give(_core.start_from(target._core, resolve_rank(rank, target, seed)), wrap)
 
 
-def random_start(target: Any, rank: Any, *, seed: int = 0) -> Any:
+def random_start(target: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     """Sigma @ Omega with seeded Gaussian Omega, scaled to the trace of Sigma: what `align` starts from by default.
 
     Examples

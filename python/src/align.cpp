@@ -37,8 +37,8 @@ nb::object step_dict(const Step& step) {
   out["feasibility"] = step.feasibility;
   out["orthogonality"] = step.orthogonality;
   out["gram_rank"] = step.gram_rank;
-  out["route"] = step.route ? text_of(name(*step.route)) : nb::none();
-  out["alpha"] = step.alpha;
+  out["step_route"] = step.route ? text_of(name(*step.route)) : nb::none();
+  out["step_alpha"] = step.alpha;
   out["step_squared"] = step.step_squared;
   out["promised_descent"] = step.promised_descent;
   out["actual_descent"] = step.actual_descent;
@@ -197,6 +197,7 @@ nb::object run(TargetRef<Scalar> target, const std::optional<AnyArray>& start, I
               " columns; a start is d x rank: pass rank=", cols,
               ", or cut it with itspace.truncate_factor(start, rank)");
       const MatrixView<Scalar> view(static_cast<const Scalar*>(start->data()), rows, cols, Eigen::OuterStride<>(cols));
+      check_finite<Scalar>(view, "start");
       result = align<Scalar>(target, view, options, on_step);
     } else {
       result = align<Scalar>(target, rank, options, on_step);
@@ -246,6 +247,7 @@ nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const std
         const auto rows = static_cast<Index>(factor.shape(0)), cols = static_cast<Index>(factor.shape(1));
         const MatrixView<Scalar> view(static_cast<const Scalar*>(factor.data()), rows, cols,
                                       Eigen::OuterStride<>(cols));
+        check_factor<Scalar>(view, ref.dim(), "factor");
         const nb::gil_scoped_release unlocked;
         return verify<Scalar>(view, ref, claimed ? &*claimed : nullptr);
       },

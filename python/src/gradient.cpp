@@ -15,6 +15,7 @@ template <Storage Scalar>
 nb::tuple gradient(const Matrix<Scalar>& factor, const AnyTarget& target) {
   const auto* ref = std::get_if<TargetRef<Scalar>>(&target.ref);
   require(ref != nullptr, "the factor is not of the target's dtype; convert it first");
+  check_factor<Scalar>(view<Scalar>(factor), ref->dim(), "Y");
   ObjectiveGradient<Scalar> found;
   {
     const nb::gil_scoped_release unlocked;

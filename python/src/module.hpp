@@ -7,6 +7,7 @@
 
 namespace itspace::python {
 
+void add_covariance(nanobind::module_& module);
 void add_target(nanobind::module_& module);
 void add_align(nanobind::module_& module);
 void add_distance(nanobind::module_& module);

@@ -3,13 +3,16 @@
 // A target of either precision, with whatever keeps its memory alive.
 #pragma once
 
+#include <itspace/covariance.hpp>
 #include <itspace/target.hpp>
 
 #include "arrays.hpp"
+#include "core/text.hpp"
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 
 namespace itspace::python {
@@ -53,5 +56,14 @@ class AnyTarget {
   std::shared_ptr<void> target_;
   std::variant<std::optional<Matrix<float>>, std::optional<Matrix<double>>> array_;
 };
+
+// A factor to be looked at, not to start from: the library, which starts a run there, would call it a start.
+template <Storage Scalar>
+void check_factor(const MatrixView<Scalar>& factor, Index dim, std::string_view name) {
+  require(factor.rows() == dim, "the factor has ", factor.rows(), " rows and the target has dimension ", dim,
+          "; a factor is d x r");
+  require(factor.cols() >= 1, "the factor has no columns; it needs at least one");
+  check_finite<Scalar>(factor, name);
+}
 
 }  // namespace itspace::python

@@ -235,3 +235,19 @@ def test_a_result_pickles(rng):
         assert (again.status, again.objective, again.certified) == (result.status, result.objective, result.certified)
         for key, value in result.trace.items():
             np.testing.assert_array_equal(again.trace[key], value, err_msg=key)
+
+
+def test_a_step_of_the_callback_has_the_columns_of_the_trace(rng):
+    seen = []
+    result = itspace.align(covariance(rng, 6), rank=2, steps=3, callback=lambda step, factor: seen.append(step))
+    columns = {key for key, value in result.trace.items() if isinstance(value, np.ndarray)}
+    for k, step in enumerate(seen):
+        assert set(step) == columns
+        np.testing.assert_equal(step["step_alpha"], result.trace["step_alpha"][k])
+        assert (step["step_route"] or "") == result.trace["step_route"][k]
+
+
+def test_the_rank_is_that_of_the_start_where_none_is_given(rng):
+    S, Y = covariance(rng, 6), rng.standard_normal((6, 3))
+    np.testing.assert_array_equal(itspace.align(S, Y).factor, itspace.align(S, Y, rank=3).factor)
+    np.testing.assert_array_equal(itspace.align(S, Y, rank=None).factor, itspace.align(S, Y, rank=3).factor)

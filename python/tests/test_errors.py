@@ -18,6 +18,18 @@ def lopsided():
     return out
 
 
+def masked():
+    return np.ma.masked_array(X, mask=(X == 4) | (X == 7))
+
+
+class Operator:
+    def __init__(self, dim, trace):
+        self.dim, self.trace = dim, trace
+
+    def apply(self, block):
+        return S @ block
+
+
 CASES = [
     (ValueError, r"rank is 0.*at least one|1 <= rank", lambda: itspace.align(S, rank=0)),
     (ValueError, r"rank is 4 and the dimension is 3", lambda: itspace.align(S, rank=4)),
@@ -43,7 +55,23 @@ CASES = [
     (ValueError, r"solver ritz", lambda: itspace.align(S, rank=1, solver="ritz", alpha=1.0)),
     (ValueError, r"seed is -1", lambda: itspace.align(S, rank=1, seed=-1)),
     (TypeError, r"callback is a int", lambda: itspace.align(S, rank=1, callback=3)),
-    (ValueError, r"covariance\[0, 0\] is nan", lambda: itspace.align(NAN, rank=1)),
+    (ValueError, r"target\[0, 0\] is nan", lambda: itspace.align(NAN, rank=1)),
+    (TypeError, r"neither rank nor start", lambda: itspace.align(S)),
+    (ValueError, r"start\[1, 0\] is nan", lambda: itspace.align(S, np.array([[1.0], [np.nan], [0.0]]))),
+    (ValueError, r"start\[2, 1\] is -inf", lambda: itspace.align(S, np.array([[1.0, 1], [1, 0], [0, -np.inf]]))),
+    (ValueError, r"target is indefinite: target\[0, 0\] = -3", lambda: itspace.align(-S, rank=1)),
+    (TypeError, r"S is a Target; it must be an array", lambda: itspace.truncate(itspace.Target.from_factor(Y), 1)),
+    (TypeError, r"S is a Target", lambda: itspace.leading_eigenvalues(itspace.Target.from_factor(Y), 1)),
+    (TypeError, r"start is a Target.*start_from", lambda: itspace.align(S, itspace.Target.from_factor(Y), rank=1)),
+    (TypeError, r"the target's dim is 3\.0; it must be an integer", lambda: itspace.align(Operator(3.0, 6.0), rank=1)),
+    (TypeError, r"the target's trace is 'six'; it must be a number", lambda: itspace.align(Operator(3, "six"), rank=1)),
+    (ValueError, r"^the factor has 2 rows", lambda: itspace.verify(np.ones((2, 1)), S)),
+    (ValueError, r"^the factor has 2 rows", lambda: itspace.objective_and_gradient(np.ones((2, 1)), S)),
+    (ValueError, r"factor\[0, 0\] is nan", lambda: itspace.verify(Y * np.nan, S)),
+    (ValueError, r"Y\[0, 0\] is nan", lambda: itspace.objective_and_gradient(Y * np.nan, S)),
+    (ValueError, r"X has 2 masked value\(s\).*filled.*compress_rows", lambda: itspace.Target.from_features(masked())),
+    (ValueError, r"count is 1000 and the dimension is 3", lambda: itspace.leading_eigenvalues(S, 1000)),
+    (ValueError, r"count is 0", lambda: itspace.leading_eigenvalues(S, 0)),
     (ValueError, r"not symmetric.*features", lambda: itspace.align(lopsided(), rank=1)),
     (ValueError, r"shape \(4, 3\).*from_features", lambda: itspace.align(X, rank=1)),
     (ValueError, r"0 x 0|not empty", lambda: itspace.align(np.zeros((0, 0)), rank=1)),
@@ -92,7 +120,23 @@ def test_misuse(kind, message, call):
 
 def test_overflow_is_an_outcome_that_is_said():
     huge = np.full((3, 3), 3e38, dtype=np.float32)
-    with pytest.warns(RuntimeWarning, match="not_finite.*too large"):
+    with pytest.warns(RuntimeWarning, match="not_finite.*target and the start.*too large or too small"):
         result = itspace.align(huge, np.ones((3, 1), dtype=np.float32), rank=1)
     assert result.status == "not_finite" and not result.certified
     assert np.isfinite(result.factor).all()
+
+
+def test_an_operators_trace_is_suspected_too():
+    with pytest.warns(RuntimeWarning, match="certificate_failed.*its trace"):
+        assert not itspace.align(Operator(3, 1e-3), Y, steps=1).certified
+
+
+def test_sparse_matrices_are_named():
+    sparse = pytest.importorskip("scipy.sparse", reason="SciPy is not installed")
+    for made in (sparse.csr_matrix(S), sparse.csr_array(S)):
+        with pytest.raises(TypeError, match=rf"S is a {type(made).__name__}.*toarray"):
+            itspace.truncate(made, 1)
+        with pytest.raises(TypeError, match=rf"target is a {type(made).__name__}.*toarray"):
+            itspace.align(made, rank=1)
+        with pytest.raises(TypeError, match=rf"A is a {type(made).__name__}.*toarray"):
+            itspace.bures_wasserstein(made, S)

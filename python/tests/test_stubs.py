@@ -53,9 +53,50 @@ def test_a_users_program_is_checked(tmp_path):
     )
     done = mypy(tmp_path, str(user))
     assert done.returncode == 0, done.stdout + done.stderr
-    user.write_text("import itspace\nvalue: int = itspace.gap(1.0, 2.0, 0.0)\nitspace.align(3)\n")
-    done = mypy(tmp_path, str(user))
-    assert "user.py:2" in done.stdout and 'Missing named argument "rank"' in done.stdout, done.stdout + done.stderr
+
+
+USER = """\
+import numpy as np
+import itspace
+class Attributes:
+    dim = 3
+    trace = 6.0
+    def apply(self, block: np.ndarray) -> np.ndarray: return 2 * block
+class Methods:
+    def dim(self) -> int: return 3
+    def trace(self) -> float: return 6.0
+    def apply(self, Y: np.ndarray) -> np.ndarray: return 2 * Y
+S = np.eye(3)
+itspace.align(Attributes(), rank=2)
+itspace.align(Methods(), rank="auto")
+itspace.align([[1.0, 0.0], [0.0, 1.0]], np.eye(2))
+itspace.align(itspace.Target.from_factor(S), rank=2, solver="ritz", route="qr", alpha="line-search")
+operator: itspace.CovarianceOperator = Attributes()
+"""
+WRONG = [
+    ("value: int = itspace.gap(1.0, 2.0, 0.0)", "assignment"),
+    ("itspace.align(3, rank=2)", "arg-type"),
+    ("itspace.align(object(), rank=2)", "arg-type"),
+    ('itspace.align(S, rank=2, solver="Ritz")', "arg-type"),
+    ('itspace.align(S, rank=2, route="fast")', "arg-type"),
+    ('itspace.align(S, rank="all")', "arg-type"),
+    ("itspace.align(S, rank=2.5)", "arg-type"),
+    ('itspace.align(S, rank=2, alpha="big")', "arg-type"),
+    ('itspace.TransportMap.between(S, S, None, S, S, None, kind="coral")', "arg-type"),
+    ("itspace.truncate(3, 1)", "arg-type"),
+]
+
+
+def test_mistakes_of_a_user_are_found(tmp_path):
+    pytest.importorskip("mypy")
+    user = tmp_path / "user.py"
+    user.write_text(USER + "".join(line + "\n" for line, _ in WRONG))
+    # A plain ndarray is an incomplete type under --strict before NumPy 2.
+    done = mypy(tmp_path, "--allow-any-generics", str(user))
+    first = USER.count("\n") + 1
+    found = [tuple(line.split(":")[1:2]) + (line.rsplit("[", 1)[-1].rstrip("]"),) for line in done.stdout.splitlines()[:-1]]
+    errors = [(int(number), kind) for number, kind in found]
+    assert errors == [(first + k, kind) for k, (_, kind) in enumerate(WRONG)], done.stdout + done.stderr
 
 
 def test_the_package_passes_mypy(tmp_path):

@@ -1,4 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -133,3 +136,38 @@ def test_an_object_that_answers_nonsense():
 def test_target_is_made_by_its_constructors():
     with pytest.raises(TypeError, match="from_covariance"):
         itspace.Target()
+
+
+def made_in_every_way(rng):
+    X, w = rng.standard_normal((12, 5)), rng.random(12)
+    U = rng.standard_normal((5, 2)).astype(np.float32)
+    return [
+        itspace.Target.from_covariance(covariance(rng, 5)),
+        itspace.Target.from_factor(U),
+        itspace.Target.from_features(X),
+        itspace.Target.from_features(X, sample_weight=w),
+        itspace.Target.low_rank_plus_diagonal(U, [2.0, 0.5], 0.25),
+        itspace.Target.low_rank_plus_diagonal(U, [2.0, 0.5], rng.random(5)),
+    ]
+
+
+@pytest.mark.parametrize("again", [lambda t: pickle.loads(pickle.dumps(t)), copy.deepcopy, copy.copy])
+def test_targets_pickle_and_copy(rng, again):
+    Y = rng.standard_normal((5, 3))
+    for target in made_in_every_way(rng):
+        other = again(target)
+        assert (other.kind, other.dim, other.dtype, other.samples) == (
+            target.kind, target.dim, target.dtype, target.samples
+        )  # fmt: skip
+        assert other.trace == target.trace
+        np.testing.assert_array_equal(other.apply(Y), target.apply(Y))
+
+
+def test_a_deep_copy_has_data_of_its_own(rng):
+    S = covariance(rng, 5)
+    target = itspace.Target.from_covariance(S)
+    other = copy.deepcopy(target)
+    expected = S.copy()
+    S[:] = 0  # what one must not do: the target reads this memory
+    np.testing.assert_array_equal(other.apply(np.eye(5)), expected)
+    np.testing.assert_array_equal(target.apply(np.eye(5)), S)
