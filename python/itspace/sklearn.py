@@ -15,16 +15,19 @@ with no adaptation and with ``map="mean"`` (the means alone), always.
 from __future__ import annotations
 
 import numbers
-from typing import Any
+import warnings
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 import itspace
+from itspace._arrays import refuse_masked
 
-__all__ = ["CovarianceAligner"]
+__all__ = ["CovarianceAligner", "target_folds"]
 
 _MAPS = ("monge", "whiten", "mean")
 _NO_TARGET = (
@@ -99,8 +102,12 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     are, and so does the source in ``fit_transform``: in a Pipeline, the next step is trained on samples that all are
     in the source's frame. With ``sklearn.set_config(enable_metadata_routing=True)``, ``sample_domain`` reaches the
     aligner inside Pipeline and GridSearchCV without further requests; labels of target rows are kept from the
-    classifier with ``sample_weight=(sample_domain > 0)``. A grid search needs target rows with labels in its test
-    folds: source rows pass unchanged, so scores on them say nothing about the map.
+    classifier with ``sample_weight=(sample_domain > 0)``.
+
+    **Grid search and cross-validation** need target rows with labels, and nothing else, in their test folds
+    (:func:`target_folds`): a scorer calls ``predict(X)`` without ``sample_domain``, so that source rows would go
+    through the map as if they were target, and pull the score down. The weights, which are 0 for target rows, must not
+    reach the scorer, and without ``set_score_request(sample_weight=False)`` on it every score is NaN.
 
     ``y`` is ignored. There is no ``partial_fit``: a target that is updated batch by batch needs an online covariance,
     which the library does not have yet; ``adapt`` with ``warm_start=True`` follows whole batches.
@@ -126,12 +133,12 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        rank: int | str = 16,
+        rank: int | Literal["auto"] = 16,
         steps: int = 2,
         *,
-        solver: str = "paper",
-        map: str = "monge",
-        alpha: float | str | None = None,
+        solver: Literal["paper", "ritz"] = "paper",
+        map: Literal["monge", "whiten", "mean"] = "monge",
+        alpha: float | Literal["line-search"] | None = None,
         guard: int = 8,
         floor: float = 1e-6,
         warm_start: bool = False,
@@ -164,7 +171,9 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Source samples; with `sample_domain`, samples of both domains.
         y : ignored, or array-like of shape (n_target, n_features)
             A second positional array with the columns of X (two or more) is the target, as in ``fit(Xs, Xt)``. Where y
-            are labels of that very shape, name the target (`Xt` or `sample_domain`) and y is ignored.
+            are labels of that very shape, name the target (`Xt` or `sample_domain`) and y is ignored. One of several
+            columns that can be neither is refused, and one of floats that looks like samples of another width is warned
+            of.
         Xs : array-like of shape (n_samples, n_features), optional
             X under POT's name.
         Xt : array-like of shape (n_target, n_features), optional
@@ -184,7 +193,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if Xt is not None and sample_domain is not None:
             raise ValueError("the target was given twice, as Xt and as rows of sample_domain; pass one of them")
         X = self._check(X, reset=True)
-        if Xt is None and sample_domain is None and _is_target(y, X.shape[1]):
+        if Xt is None and sample_domain is None and _is_target(y, X.shape):
             Xt = y
         if sample_domain is not None:
             is_source = _source_rows(sample_domain, len(X))
@@ -274,6 +283,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     # What the steps above are made of.
 
     def _check(self, X: Any, *, reset: bool, min_samples: int = 2) -> np.ndarray[Any, Any]:
+        refuse_masked(X, "X")
         return validate_data(
             self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_min_samples=min_samples
         )
@@ -380,12 +390,83 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return tags
 
 
-def _is_target(y: Any, n_features: int) -> bool:
+def target_folds(
+    sample_domain: Any, y: Any = None, *, n_splits: int = 5, shuffle: bool = False, random_state: Any = None
+) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    """Folds for ``cv=`` whose test rows are target rows: the scores say what the map does for the target.
+
+    Each target row is in one test fold. All source rows, and the target rows of the other folds, are training rows;
+    weights of 0 keep the labels of the latter from the classifier.
+
+    Parameters
+    ----------
+    sample_domain : array-like of shape (n_samples,)
+        The domain of each row: positive is source, negative is target.
+    y : array-like of shape (n_samples,), optional
+        Class labels, to have the classes in each fold in the proportions of the target. None: folds without regard to
+        them.
+    n_splits : int, default=5
+    shuffle : bool, default=False
+        Whether to shuffle the target rows first, instead of taking them in their order.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the shuffling.
+
+    Returns
+    -------
+    list of (train, test)
+        Pairs of row numbers.
+
+    Examples
+    --------
+    >>> from itspace.sklearn import target_folds
+    >>> for train, test in target_folds([1, 1, 1, -1, -1], n_splits=2):
+    ...     print(train.tolist(), test.tolist())
+    [0, 1, 2, 4] [3]
+    [0, 1, 2, 3] [4]
+    """
+    is_source = _source_rows(sample_domain, len(sample_domain))
+    source, target = np.flatnonzero(is_source), np.flatnonzero(~is_source)
+    _check_integer("n_splits", n_splits, 2)
+    if len(source) == 0 or len(target) < n_splits:
+        raise ValueError(
+            f"sample_domain has {len(source)} source rows (positive) and {len(target)} target rows (negative); "
+            f"{n_splits} folds need source rows, and at least {n_splits} target rows: give more rows, or fewer folds"
+        )
+    seed = random_state if shuffle else None
+    if y is None:
+        parts = KFold(n_splits, shuffle=shuffle, random_state=seed).split(target)
+    else:
+        labels = np.asarray(y)
+        if labels.shape != is_source.shape:
+            raise ValueError(f"y has shape {labels.shape}; it needs one label per value of sample_domain: {is_source.shape}")
+        parts = StratifiedKFold(n_splits, shuffle=shuffle, random_state=seed).split(target, labels[target])
+    return [(np.sort(np.r_[source, target[train]]), target[test]) for train, test in parts]
+
+
+def _is_target(y: Any, shape: tuple[int, ...]) -> bool:
     """Whether the second positional argument is a set of samples rather than labels."""
-    if y is None or n_features < 2:
+    if y is None or shape[1] < 2:
         return False
-    shape = np.asarray(y).shape
-    return len(shape) == 2 and shape[1] == n_features
+    second = np.asarray(y)
+    if second.ndim != 2:
+        return False
+    if second.shape[1] == shape[1]:
+        return True
+    if second.shape[1] > 1:
+        remedy = f"a target needs the {shape[1]} columns of X; pass it as Xt="
+        if second.shape[0] != shape[0]:
+            raise ValueError(
+                f"X has shape {shape} and the second array has shape {second.shape}: it has too few or too many columns "
+                f"for a target and another number of rows than labels would have; {remedy}"
+            )
+        if second.dtype.kind == "f":
+            warnings.warn(
+                f"X has shape {shape} and the second array has shape {second.shape} and dtype {second.dtype}; it is "
+                f"taken for y, which is ignored. If it is the target: {remedy}",
+                UserWarning,
+                stacklevel=3,
+            )
+    return False
 
 
 def _source_rows(sample_domain: Any, n_samples: int) -> np.ndarray[Any, Any]:

@@ -3,6 +3,7 @@
 
 import os
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -10,12 +11,12 @@ import pytest
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 import itspace  # noqa: E402
-from itspace.sklearn import CovarianceAligner  # noqa: E402
+from itspace.sklearn import CovarianceAligner, target_folds  # noqa: E402
 from sklearn.base import clone  # noqa: E402
 from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.metrics import get_scorer  # noqa: E402
-from sklearn.model_selection import GridSearchCV, StratifiedKFold  # noqa: E402
+from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
 from sklearn.utils.estimator_checks import check_estimator  # noqa: E402
@@ -159,6 +160,26 @@ def test_labels_in_the_shape_of_samples_are_labels_when_the_target_is_named(doma
         CovarianceAligner(rank=3).fit(Xs, labels, Xt=Xt).transform(Xt),
         CovarianceAligner(rank=3).fit(Xs, Xt).transform(Xt),
     )
+
+
+def test_a_second_array_that_is_neither_target_nor_labels(domains):
+    Xs, Xt = domains
+    with pytest.raises(ValueError, match=r"X has shape \(300, 8\) and the second array has shape \(250, 5\).*Xt="):
+        CovarianceAligner(rank=4).fit(Xs, Xt[:, :5])
+    with pytest.warns(UserWarning, match=r"\(250, 8\).*\(250, 5\).*taken for y.*Xt="):
+        aligner = CovarianceAligner(rank=4).fit(Xs[:250], Xt[:, :5])
+    assert aligner.map_ is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        CovarianceAligner(rank=4).fit(Xs, np.zeros((300, 3), dtype=int))  # labels of several outputs
+        CovarianceAligner(rank=4).fit(Xs, np.zeros((300, 1)))
+        CovarianceAligner(rank=4).fit(Xs, np.zeros((300, 3)), Xt=Xt)
+
+
+def test_masked_samples_are_refused(domains):
+    Xs, Xt = domains
+    with pytest.raises(ValueError, match="masked value"):
+        CovarianceAligner(rank=4).fit(Xs, Xt=np.ma.masked_greater(Xt, 3))
 
 
 def test_source_rows_come_back_unchanged(domains):
@@ -346,12 +367,7 @@ def test_grid_search_over_rank_and_map(routed):
     Xs, ys, Xt, yt = labelled_domains()
     X, y, domain = np.vstack([Xs, Xt]), np.r_[ys, yt], np.r_[np.ones(400), -np.ones(400)]
     pipe = make_pipeline(CovarianceAligner(steps=5), LogisticRegression().set_fit_request(sample_weight=True))
-    # Scores come from labelled target rows; the classifier is trained on source rows alone.
-    target_rows = np.flatnonzero(domain < 0)
-    folds = [
-        (np.setdiff1d(np.arange(800), target_rows[test]), target_rows[test])
-        for _, test in StratifiedKFold(4).split(target_rows, y[target_rows])
-    ]
+    folds = target_folds(domain, y, n_splits=4)
     search = GridSearchCV(
         pipe,
         {"covariancealigner__rank": [2], "covariancealigner__map": ["mean", "monge"]},
@@ -362,6 +378,37 @@ def test_grid_search_over_rank_and_map(routed):
     search.fit(X, y, sample_domain=domain, sample_weight=(domain > 0).astype(float))
     assert search.best_params_["covariancealigner__map"] == "monge"
     assert search.best_estimator_.score(Xt, yt) > 0.9
+    scores = cross_val_score(
+        pipe,
+        X,
+        y,
+        cv=folds,
+        scoring=get_scorer("accuracy").set_score_request(sample_weight=False),
+        params={"sample_domain": domain, "sample_weight": (domain > 0).astype(float)},
+    )
+    assert len(scores) == 4 and scores.min() > 0.85
+
+
+def test_target_folds_hold_each_target_row_once_and_no_source_row():
+    domain = np.r_[1, -1, 2, -1, 1, -2, -1, 1, -1, -1]
+    y = np.r_[0, 0, 1, 1, 0, 0, 1, 1, 0, 1]
+    for folds in (
+        target_folds(domain, n_splits=3),
+        target_folds(domain, y, n_splits=3),
+        target_folds(domain.tolist(), y, n_splits=3, shuffle=True, random_state=0),
+    ):
+        assert np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.flatnonzero(domain < 0))
+        for train, test in folds:
+            assert np.array_equal(np.sort(np.r_[train, test]), np.arange(10))
+    assert all(sorted(y[test]) == [0, 1] for _, test in target_folds(domain, y, n_splits=3))
+    for words, call in (
+        ("3 source rows.*0 target rows", lambda: target_folds([1, 1, 1])),
+        ("6 target rows.*7 folds", lambda: target_folds(domain, n_splits=7)),
+        ("n_splits is 1", lambda: target_folds(domain, n_splits=1)),
+        (r"y has shape \(3,\)", lambda: target_folds(domain, [0, 1, 0], n_splits=2)),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
 
 
 # Real features.
