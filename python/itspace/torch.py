@@ -9,7 +9,7 @@ Tensors cross through DLPack without a copy (contiguous CPU tensors of float32 o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -21,12 +21,14 @@ import itspace
 __all__ = ["AlignLayer", "bures_wasserstein_loss"]
 
 
-def bures_wasserstein_loss(Y: Tensor, target: Any, *, target_as: str = "auto") -> Tensor:
+def bures_wasserstein_loss(
+    Y: Tensor, target: Any, *, target_as: Literal["auto", "covariance", "features"] = "auto"
+) -> Tensor:
     """W2^2(Y Y', Sigma), the squared Bures-Wasserstein distance of a factor to a target covariance.
 
     The gradient is ``2 (Y - B)`` with ``B = Sigma Y (Y' Sigma Y)^(-1/2)``: one product with Sigma and r x r work, where
     backpropagation through a matrix root of Sigma costs O(d^3) and gives NaN for a singular Sigma. This one is finite
-    there.
+    there. At ``Y = 0`` it is 0, though 0 is no minimum: do not initialise a factor with zeros.
 
     Parameters
     ----------
@@ -145,7 +147,7 @@ class AlignLayer(nn.Module):
         rank: int,
         *,
         momentum: float | None = 0.1,
-        map: str = "monge",
+        map: Literal["monge", "whiten"] = "monge",
         floor: float = 1e-6,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -317,7 +319,9 @@ def _check_tensor(name: str, tensor: Any) -> None:
     if tensor.device.type != "cpu":
         raise ValueError(f"{name} is on {tensor.device}; itspace.torch works on the CPU: call .cpu()")
     if tensor.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"{name} is {tensor.dtype}; it must be float32 or float64")
+        raise TypeError(f"{name} is {tensor.dtype}; it must be float32 or float64: call .float() or .double()")
+    if tensor.layout != torch.strided:
+        raise TypeError(f"{name} is of layout {tensor.layout}; it must be dense: call .to_dense()")
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must have two dimensions")
 
@@ -327,7 +331,8 @@ def _check_symmetric(sigma: Tensor) -> None:
         raise ValueError(f"the target covariance has shape {tuple(sigma.shape)}; it must be square")
     largest = float(sigma.abs().max()) if sigma.numel() else 0.0
     error = float((sigma - sigma.T).abs().max()) if sigma.numel() else 0.0
-    if error > sigma.shape[0] * torch.finfo(sigma.dtype).eps * largest:
+    # The limit of Target.from_covariance; here the message can say what else a square tensor may be.
+    if error > sigma.shape[0] * torch.finfo(torch.float32).eps * largest:
         raise ValueError(
             f"the square target is not symmetric (by {error:.2g}, largest entry {largest:.2g}); "
             "pass a covariance, or target_as='features' for a sample in each row"

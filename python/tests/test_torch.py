@@ -412,3 +412,53 @@ def test_a_bad_batch_leaves_the_state_as_it_is():
         with pytest.raises(ValueError):
             layer(bad)
     assert all(torch.equal(before[k], v) for k, v in layer.state_dict().items())
+
+
+# The functions of NumPy's side, given tensors.
+
+
+def test_the_callback_and_the_result_are_in_the_callers_library():
+    sigma, seen = covariance_of(randn(30, 5)), []
+    result = itspace.align(sigma, rank=2, steps=2, callback=lambda step, factor: seen.append(factor))
+    assert all(isinstance(factor, torch.Tensor) for factor in seen) and len(seen) == 3
+    assert torch.equal(seen[-1], result.factor)
+
+
+@pytest.mark.parametrize(
+    ("words", "call"),
+    [
+        (r"X is a tensor of dtype torch.bfloat16.*X\.float\(\)", lambda X: itspace.Target.from_features(X.bfloat16())),
+        (r"X is a tensor of layout torch.sparse_coo.*to_dense", lambda X: itspace.Target.from_features(X.to_sparse())),
+        (r"Y is torch.bfloat16.*\.float\(\)", lambda X: bures_wasserstein_loss(X.bfloat16(), X @ X.T)),
+        (r"Y is of layout torch.sparse_coo.*to_dense", lambda X: bures_wasserstein_loss(X.to_sparse(), X @ X.T)),
+    ],
+)
+def test_tensors_that_cannot_cross_are_named(words, call):
+    with pytest.raises(TypeError, match=words):
+        call(randn(6, 4))
+
+
+def test_the_loss_calls_a_factor_a_factor():
+    with pytest.raises(ValueError, match="the factor has 3 rows"):
+        bures_wasserstein_loss(randn(3, 1), itspace.Target.from_factor(randn(5, 2)))
+
+
+def test_the_gradient_at_zero_is_zero():
+    Y = torch.zeros(5, 2, dtype=torch.float64, requires_grad=True)
+    bures_wasserstein_loss(Y, covariance_of(randn(30, 5))).backward()
+    assert torch.equal(Y.grad, torch.zeros_like(Y))
+
+
+def test_a_target_of_tensors_pickles_into_tensors():
+    target = itspace.Target.from_features(randn(30, 5))
+    again = copy.deepcopy(target)
+    assert isinstance(itspace.align(again, rank=2).factor, torch.Tensor)
+    assert torch.equal(again.apply(randn(5, 2)), target.apply(randn(5, 2)))
+
+
+def test_the_loss_takes_what_every_function_takes():
+    sigma = covariance_of(randn(30, 5))
+    sigma[0, 1] += 1e-9
+    symmetric = (sigma + sigma.T) / 2
+    Y = randn(5, 2)
+    assert bures_wasserstein_loss(Y, sigma) == bures_wasserstein_loss(Y, symmetric)
