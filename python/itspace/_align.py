@@ -174,7 +174,8 @@ def align(
     seed : int
     callback : callable, optional
         ``callback(step, factor)`` for each iterate, `step` a dict with one entry for each column of the trace and by
-        the same names, `factor` a copy in the library of the target. A true answer stops the run. What it raises ends the run and comes out of `align`.
+        the same names, `factor` a copy in the library of the target. A true answer stops the run. What it raises ends
+        the run and comes out of `align`.
     keep_iterates : bool
     verbose : bool
         Show a progress bar (tqdm where it is installed).
