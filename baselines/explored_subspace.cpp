@@ -2,6 +2,7 @@
 #include "baselines/explored_subspace.hpp"
 
 #include "baselines/dense_algebra.hpp"
+#include "core/lapack.hpp"
 #include "core/text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -13,16 +14,32 @@
 namespace itspace::baselines {
 namespace {
 
-// Two rounds of projection and a Householder basis. Returns the columns that are left.
+// A Gram matrix is the fast way and squares the condition number: it serves while the columns' own is below 1e5.
+constexpr double well_conditioned = 1e-10;
+
+bool is_well_conditioned(const ConstBlockView<double>& x, kernels::Panels& panels) {
+  Small gram;
+  kernels::gram<double>(x, x, gram, panels);
+  SmallVector values;
+  return symmetric_eigenvalues(gram, values) && values(0) > well_conditioned * values(values.size() - 1);
+}
+
+// Two rounds of projection and an orthonormal basis. Returns the columns that are left.
 Index orthonormalise_against(const ConstBlockView<double>& s, Block<double>& x, kernels::Panels& panels) {
   const double length = x.colwise().norm().maxCoeff();
   Index cols = x.cols();
   for (int round = 0; round < 2 && cols > 0; ++round) {
     BlockView<double> rest = x.leftCols(cols);
     if (s.cols() > 0) project_out<double>(s, rest, panels);
-    Small columns = rest;
-    cols = pivoted_basis(columns, round == 0 ? 1e-13 * length : 0.5);
-    x.leftCols(cols) = columns.leftCols(cols);
+    // What is left of a column that lay in s is rounding.
+    const double drop = round == 0 ? 1e-13 * length : 0.5;
+    if (is_well_conditioned(rest, panels) && rest.colwise().norm().minCoeff() > drop) {
+      cols = orthonormalise<double>(rest, 0, Drop::relative, panels).cols();
+    } else {
+      Small columns = rest;
+      cols = pivoted_basis(columns, drop);
+      x.leftCols(cols) = columns.leftCols(cols);
+    }
   }
   return cols;
 }
@@ -74,13 +91,24 @@ ExploredSubspace::Ritz ExploredSubspace::ritz(Index count) {
 Block<double> ExploredSubspace::factor(Index rank, bool nystrom, double& objective) {
   Block<double> y = Block<double>::Zero(s_.rows(), rank);
   if (nystrom) {
-    // B = (Sigma S) H^(-1/2) spelled out, then truncated. Its Gram matrix would square what rounding leaves of small
-    // directions, and H^(-1/2) lift that above the leading ones.
+    objective = not_a_number;
+    Small h, k;
+    kernels::gram<double>(basis(), products(), h, panels_);
+    SmallVector values;
+    require(symmetric_eigenvalues(h, values), "a product with the target is not finite");
+    if (values(0) > well_conditioned * values(values.size() - 1)) {
+      kernels::gram<double>(products(), products(), k, panels_);
+      Polish polish;
+      nystrom_polish(h, k, rank, 0, polish);
+      kernels::multiply<double>(products(), polish.a, y, panels_);
+      return y;
+    }
+    // B = (Sigma S) H^(-1/2) spelled out, then truncated: its Gram matrix squares what rounding leaves of small
+    // directions, and H^(-1/2) lifts that above the leading ones.
     const Ritz pairs = ritz(cols_);
     const Index kept = (pairs.values.array() > 4 * Eigen::NumTraits<double>::epsilon() * pairs.values(0)).count();
     const Block<double> b =
         pairs.products.leftCols(kept) * pairs.values.head(kept).cwiseSqrt().cwiseInverse().asDiagonal();
-    objective = not_a_number;
     y.leftCols(std::min(rank, kept)) = truncate_factor<double>(b, std::min(rank, kept));
     return y;
   }

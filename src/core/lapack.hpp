@@ -12,7 +12,7 @@ namespace itspace {
 
 // a = vectors diag(values) vectors', values ascending. Reads the lower triangle.
 bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);
-bool symmetric_eigenvalues(const Small& a, SmallVector& values);
+ITSPACE_API bool symmetric_eigenvalues(const Small& a, SmallVector& values);
 
 // The `count` largest eigenpairs only, values descending, vectors n x count. `a` is overwritten.
 ITSPACE_API bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vectors);
