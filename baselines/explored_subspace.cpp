@@ -92,24 +92,13 @@ Block<double> ExploredSubspace::factor(Index rank, bool nystrom, double& objecti
   Block<double> y = Block<double>::Zero(s_.rows(), rank);
   if (nystrom) {
     objective = not_a_number;
-    Small h, k;
-    kernels::gram<double>(basis(), products(), h, panels_);
-    SmallVector values;
-    require(symmetric_eigenvalues(h, values), "a product with the target is not finite");
-    if (values(0) > well_conditioned * values(values.size() - 1)) {
-      kernels::gram<double>(products(), products(), k, panels_);
-      Polish polish;
-      nystrom_polish(h, k, rank, 0, polish);
-      kernels::multiply<double>(products(), polish.a, y, panels_);
-      return y;
-    }
-    // B = (Sigma S) H^(-1/2) spelled out, then truncated: its Gram matrix squares what rounding leaves of small
-    // directions, and H^(-1/2) lifts that above the leading ones.
+    // In the Ritz vectors of the whole subspace, whose products keep their digits column by column.
     const Ritz pairs = ritz(cols_);
-    const Index kept = (pairs.values.array() > 4 * Eigen::NumTraits<double>::epsilon() * pairs.values(0)).count();
-    const Block<double> b =
-        pairs.products.leftCols(kept) * pairs.values.head(kept).cwiseSqrt().cwiseInverse().asDiagonal();
-    y.leftCols(std::min(rank, kept)) = truncate_factor<double>(b, std::min(rank, kept));
+    Small k;
+    kernels::gram<double>(pairs.products, pairs.products, k, panels_);
+    Polish polish;
+    nystrom_polish(pairs.values, k, rank, 2 * Eigen::NumTraits<double>::epsilon() * pairs.values(0), polish);
+    kernels::multiply<double>(pairs.products, polish.a, y, panels_);
     return y;
   }
   const Ritz pairs = ritz(rank);

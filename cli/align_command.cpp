@@ -132,12 +132,12 @@ int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target
   }
   if (result.status() == Status::stopped)
     print_note(fmt::format("stopped by an interrupt; the best iterate is in {}", quoted(given.out)));
-  const bool failed = result.status() == Status::certificate_failed || result.status() == Status::not_finite;
-  if (failed)
+  const bool ended_badly = failed(result.status());
+  if (ended_badly)
     print_error(fmt::format("the run ended as {} after {} of {} steps\nthe best iterate is in {}",
                             name(result.status()), result.trace.steps.size() - 1, given.options.steps,
                             quoted(given.out)));
-  return failed ? exit_code::outcome : exit_code::success;
+  return ended_badly ? exit_code::outcome : exit_code::success;
 }
 
 template <Storage Scalar>

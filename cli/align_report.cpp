@@ -55,14 +55,18 @@ std::string ending_text(const Trace& trace) {
     case Status::step_limit:
       return "";
     case Status::converged:
+      if (!trace.reason.empty()) return fmt::format("Converged: {}.", trace.reason);
       return "Converged: the relative decrease fell to the tolerance.";
     case Status::stopped:
       return "Stopped before the last step, as asked; the best iterate so far is returned.";
     case Status::certificate_failed:
+      if (!trace.reason.empty()) return fmt::format("The run ended early: {}.", trace.reason);
       return "A step broke its promise, so the run ended there; the best iterate before it is returned.";
     case Status::not_finite:
       return "A product with the target was not finite, so the run ended there; the best iterate before it is "
              "returned.";
+    case Status::not_a_covariance:
+      return fmt::format("The target is not a covariance: {}. The start is returned.", trace.reason);
   }
   return "";
 }

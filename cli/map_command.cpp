@@ -184,13 +184,13 @@ int run_in(const Arguments& given, io::Array source_array, io::Array target_arra
   }
   if (!given.quiet)
     for (const auto& warning : diagnosis.warnings) print_note("warning: " + warning);
-  const bool failed = aligned.status() == Status::certificate_failed || aligned.status() == Status::not_finite;
-  if (failed)
+  const bool aligned_badly = failed(aligned.status());
+  if (aligned_badly)
     print_error(
         fmt::format("the alignment of the target ended as {} after {} of {} steps\nthe map in {} is made from "
                     "the best iterate",
                     name(aligned.status()), aligned.trace.steps.size() - 1, given.options.steps, quoted(given.out)));
-  return failed ? exit_code::outcome : exit_code::success;
+  return aligned_badly ? exit_code::outcome : exit_code::success;
 }
 
 int run(Arguments& given) {

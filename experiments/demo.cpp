@@ -207,8 +207,7 @@ int run(const DemoOptions& options) {
   print_summary(result.trace, yardstick, domains);
 
   if (!options.csv.empty()) io::save_text(options.csv, csv_of(result.trace, yardstick));
-  const bool failed = result.status() == Status::certificate_failed || result.status() == Status::not_finite;
-  return failed ? 1 : 0;
+  return failed(result.status()) ? 1 : 0;
 }
 
 }  // namespace

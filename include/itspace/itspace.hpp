@@ -6,6 +6,7 @@
 #include <itspace/align.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
+#include <itspace/evaluate.hpp>
 #include <itspace/gradient.hpp>
 #include <itspace/moments.hpp>
 #include <itspace/random.hpp>

@@ -21,8 +21,9 @@ enum class Status {
   step_limit,          // all steps were made
   converged,           // the relative decrease fell to the tolerance
   stopped,             // on_step asked to stop
-  certificate_failed,  // a step broke its promise beyond rounding
+  certificate_failed,  // a step broke its promise beyond rounding, or none could be promised to descend
   not_finite,          // a product with the target was not finite
+  not_a_covariance,    // the products show that the target is not symmetric positive semidefinite with that trace
 };
 
 // How the certificate is computed; see docs/numerics.md.
@@ -33,6 +34,9 @@ enum class Route {
   factor,     // through T'Q where Sigma = T*T' is known: the most accurate
   root,       // the paper's own: the principal root of a dense Sigma, and an SVD (reference; O(d^3))
 };
+
+// Whether the run ended because something was wrong, and not because it was done.
+ITSPACE_API bool failed(Status status);
 
 ITSPACE_API std::string_view name(Status status);
 ITSPACE_API std::string_view name(Route route);
@@ -47,6 +51,7 @@ struct Step {
 
   // The certificate at Y_k.
   double objective = not_a_number;        // F(Y_k) = W2^2(Y_k Y_k', Sigma)
+  double resolution = not_a_number;       // how finely the objective is known: |objective - F(Y_k)| is at most this
   double certificate_gap = not_a_number;  // eps = tr(G^(1/2)) - tr(M'G) >= 0
   double feasibility = not_a_number;      // ||Q||_2 of the certificate before it was normalised
   double orthogonality = not_a_number;    // ||M'GM - I||_F on the directions the Gram matrix has
@@ -59,7 +64,8 @@ struct Step {
   double promised_descent = not_a_number;  // ((2 - alpha)/alpha) ||Y_k - Y_{k-1}||^2 - 2 eps
   double actual_descent = not_a_number;    // F(Y_{k-1}) - F(Y_k)
   double objective_bound = not_a_number;   // F(Y_k) <= this, known before Y_k is evaluated
-  std::optional<bool> certified;           // actual >= promised, up to 10 eps (tr Sigma + ||Y||^2)
+  double allowance = not_a_number;         // rounding granted: the resolution of both rows, and that of the promise
+  std::optional<bool> certified;           // F did not rise, and the promise was kept up to the allowance
 
   Index passes = 0;    // sweeps over Sigma needed to produce Y_k
   double seconds = 0;  // since align() was entered, monotonic clock
@@ -73,10 +79,18 @@ struct Trace {
   std::optional<double> alpha;     // empty for line search
   std::string precision;           // "float32" or "float64"
   Status status = Status::step_limit;
+  std::string reason;  // a sentence, where the run ended for a reason that the status does not explain
   double target_trace = not_a_number;
   Index passes_total = 0;
   Index best = 0;  // the row of the returned factor
   std::vector<Step> steps;
+
+  // Every step that was made and evaluated kept its promise and did not move away, and the run did not fail.
+  ITSPACE_API bool certified() const;
 };
+
+// The objective is not known to a hundredth of itself: in float32, data of very different scales leave W2^2 in the
+// rounding of tr Sigma. The remedy is arithmetic in double (mixed precision).
+ITSPACE_API bool unresolved(const Step& step);
 
 }  // namespace itspace

@@ -15,6 +15,8 @@ from ._types import Array, Covariance, Rank, Route, Solver
 Callback = Callable[[Dict[str, Any], Any], Any]
 
 _STATUS_WARNING = {
+    "not_a_covariance": "the products show that the target is not a covariance with that trace; the factor is the start. "
+    "Check it with itspace.Target.from_covariance(S, check=True), or, where it is an object of yours, its apply and trace",
     "not_finite": "a product with the target was not finite; the factor is the best iterate before it. Check the target "
     "for NaN and Inf, and the target and the start for values too large or too small for the dtype (scale both)",
     "certificate_failed": "a step broke its promise beyond rounding; the factor is the best iterate. The target may not be "
@@ -31,15 +33,15 @@ class AlignResult:
     factor : array (d, r)
         The best iterate Y; its covariance is Y Y'. In the dtype and library of the target.
     status : str
-        'step_limit', 'converged', 'stopped', 'certificate_failed' or 'not_finite'.
+        'step_limit', 'converged', 'stopped', 'certificate_failed', 'not_finite' or 'not_a_covariance'.
     objective : float
         W2^2(Y Y', Sigma) at the factor.
     certified : bool
         Every step kept its promised descent.
     trace : dict
         The record of the run, schema 'itspace.trace/1' by columns: scalars ('dim', 'rank', 'solver', 'route', 'alpha',
-        'precision', 'status', 'target_trace', 'passes_total', 'best'), and arrays with one entry for each iterate
-        ('objective', 'certificate_gap', 'promised_descent', 'actual_descent', 'certified', 'passes', 'seconds', ...).
+        'precision', 'status', 'reason', 'target_trace', 'passes_total', 'best'), and arrays with one entry for each iterate
+        ('objective', 'resolution', 'certificate_gap', 'promised_descent', 'actual_descent', 'allowance', 'certified', 'passes', 'seconds', ...).
         NaN, or None in 'certified', is what does not exist, such as the step before the start.
     iterates : list of arrays
         All of them, from the start on, where keep_iterates was given; else empty.

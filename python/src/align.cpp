@@ -33,6 +33,7 @@ nb::object step_dict(const Step& step) {
   nb::dict out;
   out["index"] = step.index;
   out["objective"] = step.objective;
+  out["resolution"] = step.resolution;
   out["certificate_gap"] = step.certificate_gap;
   out["feasibility"] = step.feasibility;
   out["orthogonality"] = step.orthogonality;
@@ -43,6 +44,7 @@ nb::object step_dict(const Step& step) {
   out["promised_descent"] = step.promised_descent;
   out["actual_descent"] = step.actual_descent;
   out["objective_bound"] = step.objective_bound;
+  out["allowance"] = step.allowance;
   out["certified"] = flag_of(step.certified);
   out["passes"] = step.passes;
   out["seconds"] = step.seconds;
@@ -56,6 +58,7 @@ struct Column {
 };
 constexpr Column columns[] = {
     {"objective", &Step::objective},
+    {"resolution", &Step::resolution},
     {"certificate_gap", &Step::certificate_gap},
     {"feasibility", &Step::feasibility},
     {"orthogonality", &Step::orthogonality},
@@ -64,6 +67,7 @@ constexpr Column columns[] = {
     {"promised_descent", &Step::promised_descent},
     {"actual_descent", &Step::actual_descent},
     {"objective_bound", &Step::objective_bound},
+    {"allowance", &Step::allowance},
     {"seconds", &Step::seconds},
 };
 struct CountColumn {
@@ -85,6 +89,7 @@ nb::object trace_dict(const Trace& trace) {
   out["alpha"] = trace.alpha ? nb::object(nb::float_(*trace.alpha)) : nb::none();
   out["precision"] = trace.precision;
   out["status"] = text_of(name(trace.status));
+  out["reason"] = trace.reason.empty() ? nb::none() : text_of(trace.reason);
   out["target_trace"] = trace.target_trace;
   out["passes_total"] = trace.passes_total;
   out["best"] = trace.best;
@@ -126,6 +131,7 @@ Trace trace_of(const nb::dict& dict) {
           entry<std::string>(dict, "status"), "'; at least one of them is unknown here");
   trace.route = *route;
   trace.status = *status;
+  if (dict.contains("reason")) trace.reason = entry<std::optional<std::string>>(dict, "reason").value_or("");
   trace.alpha = entry<std::optional<double>>(dict, "alpha");
   trace.precision = entry<std::string>(dict, "precision");
   trace.target_trace = entry<double>(dict, "target_trace");
@@ -225,14 +231,6 @@ nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& sta
   return std::visit([&](const auto& ref) { return run(ref, start, rank, options, callback); }, target.ref);
 }
 
-// Every step that was judged kept its promise, and the numbers stayed numbers.
-bool certified(const Trace& trace) {
-  if (trace.status == Status::certificate_failed || trace.status == Status::not_finite) return false;
-  for (const Step& step : trace.steps)
-    if (step.certified && !*step.certified) return false;
-  return true;
-}
-
 double objective(const Trace& trace) {
   const auto best = static_cast<size_t>(trace.best);
   return best < trace.steps.size() ? trace.steps[best].objective : not_a_number;
@@ -300,7 +298,7 @@ void add_align(nb::module_& module) {
       .def_static("from_dict", &trace_of, nb::arg("trace"))
       .def_prop_ro("status", [](const Trace& trace) { return text_of(name(trace.status)); })
       .def_prop_ro("objective", &objective)
-      .def_prop_ro("certified", &certified);
+      .def_prop_ro("certified", &Trace::certified);
   module.def("align", &align_any, nb::arg("target"), nb::arg("start").none(), nb::arg("rank"), nb::arg("steps"),
              nb::arg("alpha").none(), nb::arg("lam").none(), nb::arg("line_search"), nb::arg("solver"),
              nb::arg("route"), nb::arg("guard").none(), nb::arg("seed"), nb::arg("callback").none(),

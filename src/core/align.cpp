@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/align.hpp>
+#include <itspace/evaluate.hpp>
 #include <itspace/start.hpp>
 
 #include "core/factors.hpp"
@@ -56,10 +57,9 @@ void check_ritz(const AlignOptions& options) {
 }
 
 template <Storage Scalar>
-void check(TargetRef<Scalar> target, Index rank, const AlignOptions& options) {
+void check(TargetRef<Scalar> target, const AlignOptions& options) {
   const Index d = target.dim();
   require(d >= 1, "the target has dimension ", d, "; it must have at least one coordinate");
-  require(rank >= 1, "rank is ", rank, "; the factor needs at least one column (1 <= rank <= ", d, ")");
   require(options.steps >= 0, "steps is ", options.steps, "; it must be 0 (evaluate the start only) or more");
   require(options.tolerance >= 0 && std::isfinite(options.tolerance), "tolerance is ", options.tolerance,
           "; the relative decrease to stop at must be 0 (never) or more");
@@ -93,23 +93,41 @@ Result<Scalar> align(TargetRef<Scalar> target, const std::type_identity_t<ConstB
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
   require(start.rows() == target.dim(), "the start has ", start.rows(), " rows and the target has dimension ",
           target.dim(), "; a start is a d x r factor of the target's dimension");
-  check(target, start.cols(), options);
+  check(target, options);
+  require(start.cols() >= 1 && start.cols() <= target.dim(), "the start has ", start.cols(),
+          " columns; a factor has from 1 to d = ", target.dim(),
+          ". A covariance of dimension d needs no more: shorten the start with truncate_factor");
   return run<Scalar>(target, start, options, on_step, 0);
 }
 
 template <Storage Scalar>
 Result<Scalar> align(TargetRef<Scalar> target, Index rank, const AlignOptions& options,
                      const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  check(target, rank, options);
+  check(target, options);
   check_rank(rank, target.dim());
   return run<Scalar>(target, random_start<Scalar>(target, rank, options.seed), options, on_step, 1);
+}
+
+template <Storage Scalar>
+Evaluation<Scalar> evaluate(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
+                            Route route) {
+  require(factor.rows() == target.dim() && factor.cols() >= 1, "the factor is ", factor.rows(), " x ", factor.cols(),
+          " and the target has dimension ", target.dim(), "; a factor is d x r with at least one column");
+  AlignOptions look_only;
+  look_only.steps = 0;
+  look_only.completion = false;
+  look_only.route = route;
+  check(target, look_only);
+  return PaperSolver<Scalar>(target, factor, look_only, 0).evaluate();
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                             \
   template Result<Scalar> align<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, \
                                         const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&);      \
   template Result<Scalar> align<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                          \
-                                        const std::type_identity_t<OnStep<Scalar>>&);
+                                        const std::type_identity_t<OnStep<Scalar>>&);                           \
+  template Evaluation<Scalar> evaluate<Scalar>(TargetRef<Scalar>,                                               \
+                                               const std::type_identity_t<ConstBlockView<Scalar>>&, Route);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

@@ -14,11 +14,14 @@ namespace {
 
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
-// Cholesky is trusted down to this squared pivot of the equilibrated Gram matrix (condition number of Q about 1e4).
-constexpr double smallest_pivot_squared = 1e-8;
+// Cholesky of the equilibrated Gram matrix, U'U, is trusted while ||U^(-1)|| is at most this: Q'Q = I then holds to its
+// square times eps. (Small pivots do not tell: a U with many moderate ones can be worse than one with a small one.)
+constexpr double longest_inverse = 1e3;
+// From here on R is taken anew from Q and Y: Y - Q U loses ||U^(-1)|| eps.
+constexpr double accurate_inverse = 30;
 
 // Each rotation resolves about eight more digits of the spectrum of Y; double has sixteen.
-constexpr int most_rotations = 3;
+constexpr int most_rotations = 6;
 
 // Columns are scaled to length one before a rotation. What is shorter than this after it is rounding.
 double shortest_column(Index cols) {
@@ -36,7 +39,8 @@ std::vector<Index> long_columns(const Small& gram, double shortest) {
 // One step Q = Q_new step on the kept columns of Q; Q_new = Q(:, kept) inverse.
 struct StageStep {
   Small step, inverse;
-  bool trusted;  // by Cholesky, which ends the sequence; else a rotation to the eigenvectors of the Gram matrix
+  bool trusted;   // by Cholesky, which ends the sequence; else a rotation to the eigenvectors of the Gram matrix
+  bool accurate;  // Q_new step is Q to rounding
 };
 
 StageStep make_stage(const Small& gram) {
@@ -46,16 +50,15 @@ StageStep make_stage(const Small& gram) {
   const Eigen::LLT<Small> llt(equilibrated);
   if (llt.info() == Eigen::Success) {
     const Small upper = llt.matrixU();
-    if (gram.rows() == 0 || upper.diagonal().cwiseAbs2().minCoeff() >= smallest_pivot_squared) {
-      const Small identity = Small::Identity(upper.rows(), upper.cols());
-      return {upper * lengths.asDiagonal(), scale.asDiagonal() * upper.triangularView<Eigen::Upper>().solve(identity),
-              true};
-    }
+    const Small inverse = upper.triangularView<Eigen::Upper>().solve(Small::Identity(upper.rows(), upper.cols()));
+    const double length = inverse.norm() / std::sqrt(std::max<double>(1, static_cast<double>(upper.rows())));
+    if (length <= longest_inverse)
+      return {upper * lengths.asDiagonal(), scale.asDiagonal() * inverse, true, length <= accurate_inverse};
   }
   SmallVector values;
   Small vectors;
   symmetric_eigen(equilibrated, values, vectors);
-  return {vectors.transpose() * lengths.asDiagonal(), scale.asDiagonal() * vectors, false};
+  return {vectors.transpose() * lengths.asDiagonal(), scale.asDiagonal() * vectors, false, false};
 }
 
 // Y'Y and ||Y||^2; false where they are not finite.
@@ -99,11 +102,17 @@ void make_basis(const ConstBlockView<Scalar>& y, BlockView<Scalar> q, Basis& bas
     }
     basis.r = step.step * basis.r(kept, Eigen::all);
     basis.inverse = basis.inverse * from_all;
-    if (step.trusted) return;
+    if (step.trusted && stage == 0 && step.accurate) return;
+    if (step.trusted) break;
     basis.direct = false;
     shortest = shortest_column(r);
     kernels::gram<Scalar>(q.leftCols(basis.cols), q.leftCols(basis.cols), gram, panels);
   }
+  // R <- R + Q'(Y - QR), in r x r data.
+  Small inner;
+  kernels::gram<Scalar>(q.leftCols(basis.cols), q.leftCols(basis.cols), gram, panels);
+  kernels::gram<Scalar>(q.leftCols(basis.cols), y, inner, panels);
+  basis.r += inner - gram * basis.r;
 }
 
 template <Storage Scalar>

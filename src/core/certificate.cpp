@@ -14,6 +14,9 @@ namespace {
 
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
+// Coefficients whose sizes differ by no more than this lose nothing that counts when they are mixed.
+constexpr double mixed_safely = 30;
+
 // The power of two just above |x|, as an exponent; 0 for x = 0.
 int exponent_of(double x) {
   int exponent = 0;
@@ -36,14 +39,15 @@ class Root {
     Small vectors;
     finite_ = symmetric_eigen(theta, values, vectors);
     if (!finite_) return;
-    const double cut = 8 * static_cast<double>(theta.rows()) * eps64 * std::max(0.0, values.maxCoeff());
-    const SmallVector roots = (values.array() > cut).select(values.cwiseMax(0.0).cwiseSqrt(), 0.0);
+    cut_ = 4 * eps64 * std::max(0.0, values.maxCoeff());
+    const SmallVector roots = (values.array() > cut_).select(values.cwiseMax(0.0).cwiseSqrt(), 0.0);
     c_ = roots.asDiagonal() * vectors.transpose();
     const SmallVector inverse_roots = (roots.array() > 0).select(roots.cwiseInverse(), 0.0);
     pseudo_inverse_ = vectors * inverse_roots.asDiagonal();
   }
 
   bool finite() const { return finite_; }
+  double cut() const { return cut_; }  // directions of theta up to this were left out
   const Small& c() const { return c_; }
   Small solve(const Small& right) const {
     if (triangular_) return c_.triangularView<Eigen::Upper>().solve(right);
@@ -52,6 +56,7 @@ class Root {
 
  private:
   Small c_, pseudo_inverse_;
+  double cut_ = 0;
   bool triangular_ = true;
   bool finite_ = true;
 };
@@ -59,9 +64,19 @@ class Root {
 void make_empty(Index q, Index r, Certificate& certificate) {
   certificate = Certificate();
   certificate.m.setZero(q, r);
+  certificate.served.resize(q, 0);
+  certificate.served_directions.resize(r, 0);
   certificate.seen.resize(q, 0);
+  certificate.directions.resize(r, 0);
+  certificate.doubt.resize(0);
   certificate.null_directions.setIdentity(r, r);
   certificate.condition = std::numeric_limits<double>::infinity();
+}
+
+// The share of an energy that may be rounding.
+double doubt_of(double energy, double noise, bool of_roots) {
+  const double ratio = noise / energy;
+  return of_roots ? 2 * std::sqrt(ratio) + ratio : ratio;
 }
 
 }  // namespace
@@ -70,6 +85,8 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
                       double regularization, Certificate& certificate) {
   const Index q = theta_in.rows(), r = coordinates_in.cols();
   make_empty(q, r, certificate);
+  // Where nothing is seen, all of Y may hide its rounding.
+  certificate.uncertainty = 2 * std::sqrt(static_cast<double>(r) * basis.y_squared) * std::sqrt(rule.noise);
   certificate.finite = theta_in.allFinite() && coordinates_in.allFinite();
   const double theta_size = q > 0 && certificate.finite ? theta_in.diagonal().cwiseAbs().maxCoeff() : 0;
   const double coordinate_size = q > 0 && certificate.finite ? coordinates_in.cwiseAbs().maxCoeff() : 0;
@@ -83,24 +100,34 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
 
   const Root root(theta);
   Svd k;
-  certificate.finite = root.finite() && svd(root.c() * coordinates, SvdSize::full, k);
+  certificate.finite = root.finite() && svd(root.c() * coordinates, q >= r ? SvdSize::thin : SvdSize::full, k);
   if (!certificate.finite || k.s(0) <= 0) return;
 
   const double y_length = std::sqrt(basis.y_squared);
+  SmallVector lengths(r);
+  for (Index i = 0; i < r; ++i) lengths(i) = basis.length(k.v.col(i));
+  const double longest = lengths.maxCoeff();
+  const double null_limit = rule.of_roots ? 4 : 2;
+
   std::vector<Index> seen, null;
+  SmallVector doubt(r);
+  const double root_noise = std::ldexp(root.cut(), 2 * half);
+  // The singular values are those of a matrix rounded at their largest.
+  certificate.uncertainty = 4 * static_cast<double>(r) * eps64 * unit * k.s(0);
   for (Index i = 0; i < r; ++i) {
-    const double s = i < k.s.size() ? k.s(i) : 0.0;
-    const double length = basis.length(k.v.col(i));
-    const double energy = length > 0 ? (s * unit / length) * (s * unit / length) : 0.0;
+    const double s = i < k.s.size() ? unit * k.s(i) : 0.0, length = lengths(i);
+    const double noise = root_noise + rule.noise * (rule.of_columns && length > 0 ? (longest / length) * (longest / length) : 1.0);
+    const double energy = length > 0 ? (s / length) * (s / length) : 0.0;
     const bool is_null =
-        energy <= rule.energy * rule.target_norm || length <= rule.length * y_length || s <= rule.relative * k.s(0);
+        !(energy > null_limit * noise) || length <= rule.length * y_length || s <= rule.relative * unit * k.s(0);
     (is_null ? null : seen).push_back(i);
-    // s_i = ||Y v_i|| sqrt(h_i), and h_i is known up to a quarter of the null limit.
-    constexpr double near_null = 250;
-    const double limit = rule.energy * rule.target_norm;
-    if (!is_null && energy < near_null * limit) certificate.uncertainty += 0.25 * limit * length / std::sqrt(energy);
+    doubt(i) = is_null ? 1.0 : std::max(eps64, doubt_of(energy, noise, rule.of_roots));
+    // 2 s_i moves by s_i doubt_i, twice that with what directions share; what was left out as null is anything up to its
+    // own rounding.
+    certificate.uncertainty += 2 * (is_null ? s + length * std::sqrt(noise) : s * doubt(i));
   }
   certificate.rank = static_cast<Index>(seen.size());
+  if (seen.empty()) return;
   // Null directions count as zero: s_i there is the root of rounding, and leaving it out keeps F an upper bound.
   certificate.nuclear_norm = unit * k.s(seen).sum();
   certificate.null_directions = k.v(Eigen::all, null);
@@ -112,25 +139,57 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
     const SmallVector s = k.s(seen);
     weights = s.cwiseQuotient((s.cwiseAbs2().array() + delta).sqrt().matrix());
   }
-  const Small directions = k.v(Eigen::all, seen);
+  certificate.directions = k.v(Eigen::all, seen);
+  certificate.doubt = doubt(seen);
   certificate.seen = std::ldexp(1.0, -half) * root.solve(k.u(Eigen::all, seen));
-  certificate.m = certificate.seen * weights.asDiagonal() * directions.transpose();
-  measure_certificate(theta_in, coordinates_in, directions * directions.transpose(), certificate);
+  measure_certificate(theta_in, coordinates_in,
+                      {certificate.seen, certificate.directions, weights, certificate.doubt,
+                       SmallVector::Zero(certificate.rank)},
+                      certificate);
 }
 
-void measure_certificate(const Small& theta, const Small& coordinates, const Small& projector,
+void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
                          Certificate& certificate) {
-  const Small theta_m = theta * certificate.m;
-  const Small product = certificate.m.transpose() * theta_m;
-  const Small gram = 0.5 * (product + product.transpose());
+  const Small theta_columns = theta * parts.columns;
+  // a = I up to rounding where all weights are 1.
+  const Small product = parts.weights.asDiagonal() * (parts.columns.transpose() * theta_columns);
+  const Small a = 0.5 * (product * parts.weights.asDiagonal() + parts.weights.asDiagonal() * product.transpose());
   SmallVector values;
-  certificate.finite = symmetric_eigenvalues(gram, values);
+  certificate.finite = symmetric_eigenvalues(a, values);
   if (!certificate.finite) return;
-  certificate.feasibility = std::sqrt(std::max(0.0, values.maxCoeff()));
-  certificate.orthogonality = (gram - projector).norm();
-  const double shrink = 1 / std::max(1.0, certificate.feasibility);
-  certificate.m *= shrink;
-  certificate.gap = std::max(0.0, certificate.nuclear_norm - shrink * theta_m.cwiseProduct(coordinates).sum());
+  certificate.feasibility = values.size() > 0 ? std::sqrt(std::max(0.0, values.maxCoeff())) : 0;
+  certificate.orthogonality = (a - Small::Identity(a.rows(), a.cols())).norm();
+
+  // diag(f) a diag(f) <= I for f_i^-2 = max(1, a_ii + sum_j |a_ij| (d_i/d_j)^(1/2)): Gershgorin's bound, scaled so that
+  // the rounding of doubtful directions (a_ij is about (d_i d_j)^(1/2)) shortens them and not the healthy ones.
+  const SmallVector roots = parts.doubt.cwiseSqrt();
+  SmallVector lengths = parts.weights;
+  for (Index i = 0; i < lengths.size(); ++i) {
+    double bound = a(i, i);
+    for (Index j = 0; j < lengths.size(); ++j)
+      if (j != i) bound += std::abs(a(i, j)) * roots(i) / roots(j);
+    lengths(i) /= std::sqrt(std::max(1.0, bound + parts.weights(i) * parts.weights(i) * parts.margin(i)));
+  }
+  certificate.served = parts.columns * lengths.asDiagonal();
+  certificate.served_directions = parts.directions;
+  certificate.m = certificate.served * parts.directions.transpose();
+  const SmallVector sizes = certificate.served.colwise().norm();
+  certificate.graded = sizes.size() > 0 && sizes.maxCoeff() > mixed_safely * sizes.minCoeff();
+  const Small served = coordinates * parts.directions;
+  const double reached = lengths.dot(theta_columns.cwiseProduct(served).colwise().sum().transpose());
+  certificate.gap = std::max(0.0, certificate.nuclear_norm - reached);
+}
+
+double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate) {
+  const Index q = w_gram.rows();
+  double doubt = 0;
+  for (Index i = 0; i < certificate.rank; ++i) {
+    const auto column = certificate.served.col(i).head(q);
+    const double image = std::sqrt(std::max(0.0, column.dot(w_gram * column)));
+    // Twice: what directions share is as uncertain as they are.
+    doubt += 2 * certificate.doubt(i) * image * std::max(image, basis.length(certificate.directions.col(i)));
+  }
+  return std::isfinite(doubt) ? doubt : 0;
 }
 
 }  // namespace itspace

@@ -9,24 +9,36 @@
 //     polar(Sigma^(1/2) Y) = X m,   m = C^(-1) U V',   nuclear norm = sum S,
 //
 // and X itself is never formed: the caller lifts m to B = Sigma^(1/2) X m with the products it has.
+//
+// A certificate must be feasible (||X m||_2 <= 1), or its promise is worth nothing. Rounding breaks that most in the
+// directions where the target has little energy: what is measured is mended by shortening each direction by itself, and
+// what cannot be measured, the doubt in the energies, is granted to the promise (promise_doubt).
 #pragma once
 
 #include "core/basis.hpp"
 
 namespace itspace {
 
-// Which right singular directions v_i of Sigma^(1/2) Y are null, that is, too short for the target to be seen in:
-//   lambda_i / ||Y v_i||^2 <= energy ||Sigma||_2,   ||Y v_i|| <= length ||Y||,   or   s_i <= relative s_1.
+// How finely the energies h_i = v_i'G v_i/||Y v_i||^2 are known, and which right singular directions v_i of
+// Sigma^(1/2) Y are null, that is, too short for the target to be seen in:
+//   h_i <= 2 noise (4 noise where roots of energies were rounded),   ||Y v_i|| <= length ||Y||,   or
+//   s_i <= relative s_1.
 struct NullRule {
-  double target_norm = 0;  // an estimate of ||Sigma||_2
-  double energy = 0;
+  double noise = 0;         // 2 eps ||Sigma||_2 where products with Sigma were rounded, (2 eps)^2 ||Sigma||_2 with T
+  bool of_roots = false;    // the rounding is that of sqrt(h), not of h: products with T were taken
+  bool of_columns = false;  // G = Y'Sigma Y itself was formed: its rounding is that of Y's longest direction
   double length = 0;
   double relative = 0;
 };
 
 struct Certificate {
-  Small m;                // q x r
+  Small m;                // q x r, = served served_directions'
+  Small served;           // q x p: the coefficients by directions, of very different sizes where energies are
+  Small served_directions;  // r x p, orthonormal
+  bool graded = false;    // they are so different that m, which mixes them, would lose the small ones in rounding
   Small seen;             // q x rank: X seen is an orthonormal basis of the seen part of Sigma^(1/2) Y
+  Small directions;       // r x rank: the v_i of the seen part
+  SmallVector doubt;      // of the seen directions: the share of h_i that may be rounding
   Small null_directions;  // r x (r - rank), orthonormal
   Index rank = 0;
   double nuclear_norm = 0;   // tr(G^(1/2)) over the seen directions
@@ -34,7 +46,7 @@ struct Certificate {
   double feasibility = 0;    // ||X m||_2 before normalisation
   double orthogonality = 0;  // ||m' theta m - P||_F, P the projector on the directions that m serves
   double condition = 0;      // lambda_max/lambda_min of G; infinite where a direction is null
-  double uncertainty = 0;    // of 2 tr(G^(1/2)), from seen directions so near to null that rounding moves them
+  double uncertainty = 0;    // of 2 tr(G^(1/2)), from the doubt of its directions and from the null ones
   bool finite = true;
 };
 
@@ -42,9 +54,22 @@ struct Certificate {
 void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis, const NullRule& rule,
                       double regularization, Certificate& certificate);
 
-// Measures certificate.m against theta and c, whatever it is: sets feasibility, orthogonality and gap, and divides m by
-// max(1, feasibility) before the gap is taken.
-void measure_certificate(const Small& theta, const Small& coordinates, const Small& projector,
+// What a certificate is made of: m = columns diag(weights) directions', where X columns is orthonormal up to rounding.
+struct CertificateParts {
+  Small columns;        // q x p
+  Small directions;     // r x p, orthonormal
+  SmallVector weights;  // p, at most 1
+  SmallVector doubt;    // p
+  SmallVector margin;   // p: by how much more than measured a column may be too long (squared); it is shortened for that
+};
+
+// Measures the parts against theta and c, whatever they are: sets feasibility, orthogonality and gap, and m with each
+// direction shortened so that ||X m||_2 <= 1.
+void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
                          Certificate& certificate);
+
+// Where energies are known to a share d_i, Q v_i may be too long by d_i/2, which spoils the promise of a step to Y+ by
+// sum_i d_i ||B v_i|| ||Y+ v_i||: this, for the worse of Y+ = B and Y+ = Y. w_gram = W'W for the W with B = W m.
+double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate);
 
 }  // namespace itspace

@@ -5,8 +5,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace itspace {
+namespace {
+
+// A draw is worth filling in where its energy is this many times rounding: what it shares with the seen part is known
+// no better, and a direction with less is not worth the step that it would put in doubt.
+constexpr double worth_filling = 32;
+constexpr double eps64 = std::numeric_limits<double>::epsilon();
+
+}  // namespace
 
 template <Storage Scalar>
 Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random, BlockView<Scalar> z,
@@ -18,23 +27,33 @@ Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const 
   random.fill_normal<Scalar>(drawn);
   product.extend(q, drawn, certificate.seen, data);
 
+  // What rounding left of Z along the seen part goes in r x r data: z - Q seen k, k = seen'Q'Sigma z, has the energies
+  // of the Schur complement.
+  const Small k = certificate.seen.transpose() * data.theta.topRightCorner(basis_cols, width);
+  const Small rest = data.theta.bottomRightCorner(width, width) - k.transpose() * k;
   SmallVector energies;
   Small vectors;
-  if (!symmetric_eigen(data.theta.bottomRightCorner(width, width), energies, vectors)) return 0;
-  // ||Sigma||_2 as seen so far, Z included: a Y in the null space of the target shows nothing of it.
-  const double cut = product.null_energy() * std::max(data.target_norm, energies(width - 1));
-  const Index found = std::min<Index>(count, (energies.array() > cut).count());
+  if (!symmetric_eigen(0.5 * (rest + rest.transpose()), energies, vectors)) return 0;
+  // ||Sigma||_2 as seen so far, Z included: a Y in the null space of the target shows nothing of it. The energies are
+  // those of a Gram matrix in double, whatever the products were.
+  const double of_products = product.energy_noise() * std::max(data.target_norm, energies(width - 1));
+  const double noise = std::max(of_products, static_cast<double>(width) * eps64 * energies(width - 1));
+  const Index found = std::min<Index>(count, (energies.array() > worth_filling * noise).count());
   if (found == 0) return 0;
 
   // The leading directions of the draw serve as many null directions, in any order: both are arbitrary up to rotation.
-  const Small served = null.leftCols(found);
-  const SmallVector inverse_roots = energies.tail(found).cwiseSqrt().cwiseInverse();
-  Small m(basis_cols + width, r);
-  m.topRows(basis_cols) = certificate.m;
-  m.bottomRows(width) = vectors.rightCols(found) * inverse_roots.asDiagonal() * served.transpose();
-  const Small projector = Small::Identity(r, r) - null * null.transpose() + served * served.transpose();
-  certificate.m = std::move(m);
-  measure_certificate(data.theta, data.coordinates, projector, certificate);
+  const Index seen = certificate.rank;
+  const Small filled = vectors.rightCols(found) * energies.tail(found).cwiseSqrt().cwiseInverse().asDiagonal();
+  CertificateParts parts{Small::Zero(basis_cols + width, seen + found), Small(r, seen + found),
+                         SmallVector::Ones(seen + found), SmallVector(seen + found), SmallVector::Zero(seen + found)};
+  parts.columns.topLeftCorner(basis_cols, seen) = certificate.seen;
+  parts.columns.topRightCorner(basis_cols, found) = -certificate.seen * (k * filled);
+  parts.columns.bottomRightCorner(width, found) = filled;
+  parts.directions << certificate.directions, null.leftCols(found);
+  parts.doubt << certificate.doubt, energies.tail(found).cwiseInverse() * (4 * noise);
+  // What is filled in may be any length, so it is made short enough.
+  parts.margin.tail(found) = energies.tail(found).cwiseInverse() * of_products;
+  measure_certificate(data.theta, data.coordinates, parts, certificate);
   return found;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <itspace/align.hpp>
+#include <itspace/evaluate.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
 
@@ -305,10 +305,8 @@ double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>
     const Coupling coupling = couple(factor.template cast<double>(), spell_out<Scalar>(target));
     return (coupling.wide - coupling.turned).squaredNorm();
   }
-  AlignOptions look_only;
-  look_only.steps = 0;
-  look_only.route = target.has_factor() ? Route::factor : Route::qr;
-  return align<Scalar>(target, factor, look_only).trace.steps.front().objective;
+  const Route route = target.has_factor() ? Route::factor : Route::qr;
+  return evaluate<Scalar>(target, factor, route).certificate.objective;
 }
 
 Block<double> geodesic_factor(const ConstBlockView<double>& a, const ConstBlockView<double>& b, double t) {

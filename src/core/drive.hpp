@@ -12,14 +12,24 @@
 
 namespace itspace {
 
+// How a step is made where one can be: the step, or why there is none. A step is not made where nothing is promised to
+// descend: at rounding level the run has converged, elsewhere the certificate has failed.
+struct StepOutcome {
+  std::optional<StepMade> made;
+  Status status = Status::converged;  // where none was made
+  std::string reason = {};
+};
+
 // A Solver has
 //   Recorder& recorder();
-//   std::optional<Status> look_at(k, last);           the pass at Y_k; completes its row; a status ends the run
-//   const Block<Scalar>& current();                   Y_k
-//   void keep_best();                                 Y_k is the best so far
+//   std::optional<Status> look_at(k, last);    the pass at Y_k; completes its row; a status ends the run
+//   const Block<Scalar>& current();            Y_k
+//   void keep_best();                          Y_k is the best so far
 //   Block<Scalar> take_best();
-//   std::optional<StepMade> make_step(next_is_last);  makes Y_{k+1} beside Y_k; none where a product was not finite
-//   void advance();                                   Y_{k+1} becomes current
+//   StepOutcome make_step(next_is_last);       makes Y_{k+1} beside Y_k
+//   void advance();                            Y_{k+1} becomes current
+//   StepOutcome shorten_step();                replaces Y_{k+1} by a point nearer to Y_k, after look_at(k+1) has shown
+//                                              that F rose; where that was tried often enough Y_k is current again
 template <Storage Scalar, class Solver>
 Result<Scalar> drive(Solver& solver, const AlignOptions& options, const OnStep<Scalar>& on_step) {
   Result<Scalar> result;
@@ -30,17 +40,31 @@ Result<Scalar> drive(Solver& solver, const AlignOptions& options, const OnStep<S
   for (Index k = 0; !end; ++k) {
     const bool last = k == options.steps;
     end = solver.look_at(k, last);
+    // A step that promised nothing and did not descend breaks no promise, and is not taken: nearer points are tried.
+    while (end == Status::certificate_failed && recorder.promised_nothing()) {
+      recorder.discard_row();
+      StepOutcome shorter = solver.shorten_step();
+      if (!shorter.made) {
+        end = shorter.status;
+        recorder.give_reason(std::move(shorter.reason));
+        break;
+      }
+      recorder.iterate_made(shorter.made);
+      end = solver.look_at(k, last);
+    }
+    if (recorder.rows() <= k) break;  // the row was taken back, and Y_{k-1} stays
     if (recorder.last_is_best()) solver.keep_best();
     if (options.keep_iterates) result.iterates.push_back(solver.current());
     if (on_step && on_step(recorder.row(), solver.current()) == StepAction::stop && !end) end = Status::stopped;
     if (!end && last) end = Status::step_limit;
     if (end) break;
-    const std::optional<StepMade> step = solver.make_step(k + 1 == options.steps);
-    if (!step) {
-      end = Status::not_finite;
+    StepOutcome step = solver.make_step(k + 1 == options.steps);
+    if (!step.made) {
+      end = step.status;
+      recorder.give_reason(std::move(step.reason));
       break;
     }
-    recorder.iterate_made(step);
+    recorder.iterate_made(step.made);
     solver.advance();
   }
   result.factor = solver.take_best();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <itspace/align.hpp>
+#include <itspace/evaluate.hpp>
 #include <itspace/gradient.hpp>
 
 #include "core/factors.hpp"
@@ -31,14 +31,12 @@ Small compact_polar(const Small& a) {
 template <Storage Scalar>
 ObjectiveGradient<Scalar> objective_and_gradient(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                                  TargetRef<Scalar> target) {
-  // A full step without completion lands on B.
-  const AlignOptions to_b{
-      .steps = 1, .step_size = StepSize::alpha(1), .completion = false, .evaluate_last = false, .keep_iterates = true};
-  const auto at_b = align<Scalar>(target, factor, to_b);
-  require(at_b.status() == Status::step_limit,
+  const auto at = evaluate<Scalar>(target, factor);
+  require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
+  require(!failed(at.status),
           "the product of the target with the factor is not finite; check both "
           "for values that are not finite or too large");
-  return {at_b.trace.steps.front().objective, Scalar(2) * (factor - at_b.iterates.at(1))};
+  return {at.certificate.objective, Scalar(2) * (factor - at.image)};
 }
 
 template <Storage Scalar>

@@ -17,13 +17,23 @@ struct Look {
   Certificate certificate;
   kernels::BlendNorms norms;  // of Y and B
   double remainder = 0;       // tr Sigma - ||B||^2 >= 0
+  double doubt = 0;           // of what is promised: promise_doubt
 
-  // F(Y) = ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, the accurate form: both brackets are nonnegative.
-  double objective() const { return std::max(0.0, norms.difference_squared + remainder - 2 * certificate.gap); }
+  // F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)). The same as ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, but not through B,
+  // which is rounded to storage and, where it was completed, doubtful in directions that F does not see.
+  double objective(double target_trace) const {
+    return std::max(0.0, basis.y_squared + target_trace - 2 * certificate.nuclear_norm);
+  }
 
-  // The rounding granted to a promise.
-  double allowance(double eps, double target_trace) const {
-    return 10 * eps * (target_trace + basis.y_squared) + certificate.uncertainty;
+  // By how much tr(B'Y), of the B that was lifted, misses the tr(Q'Sigma^(1/2) Y) that the certificate measured.
+  double inconsistency() const {
+    const double inner = 0.5 * (norms.b_squared + basis.y_squared - norms.difference_squared);
+    return std::abs(inner - (certificate.nuclear_norm - certificate.gap));
+  }
+
+  // How finely F(Y) is known: the rounding of its sums, and of tr(G^(1/2)).
+  double resolution(double eps, double target_trace) const {
+    return 5 * eps * (target_trace + basis.y_squared) + certificate.uncertainty;
   }
 
   // Where Y sees nothing of the target, neither does the estimate of ||Sigma||_2 from products with it, and rounding
@@ -35,7 +45,7 @@ struct Look {
   // B into `b` by the certificate's coefficients, and the norms. False where B is not finite.
   template <Storage Scalar>
   bool lift(Product<Scalar>& product, const ConstBlockView<Scalar>& y, double target_trace, BlockView<Scalar> b) {
-    product.lift(certificate.m, b);
+    product.lift(certificate, b);
     norms = kernels::blend_norms<Scalar>(y, b);
     remainder = std::max(0.0, target_trace - norms.b_squared);
     return std::isfinite(norms.b_squared) && std::isfinite(target_trace) && certificate.finite;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/paper_solver.hpp"
 
-#include "core/drive.hpp"
 #include "core/line_search.hpp"
+#include "core/objection.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,8 +21,15 @@ constexpr std::uint64_t probe_stream = 1, completion_stream = 1024;
 // predicted to be and is ten times over is made again by qr.
 constexpr double gram_condition_limit = 10;
 
+// The gram route is given up where what it does not know of F is this many times the rounding of sums.
+constexpr double most_uncertain = 100;
+
 // A kept product is refreshed when its rounding has grown to this many times that of a fresh one.
 constexpr double most_kept_error = 8;
+
+// A step that promises nothing and does not descend is shortened by this, so many times.
+constexpr double shorter = 0.25;
+constexpr int most_shortened = 3;
 
 std::optional<double> reported_alpha(const AlignOptions& options) {
   if (options.step_size.kind() == StepSize::Kind::line_search) return std::nullopt;
@@ -68,18 +75,31 @@ Result<Scalar> PaperSolver<Scalar>::run(const OnStep<Scalar>& on_step) {
 }
 
 template <Storage Scalar>
+Evaluation<Scalar> PaperSolver<Scalar>::evaluate() {
+  Evaluation<Scalar> out;
+  recorder_.iterate_made(std::nullopt);
+  out.status = look_at(0, true).value_or(Status::step_limit);
+  const Trace trace = recorder_.finish(out.status);
+  out.certificate = trace.steps.front();
+  out.target_trace = trace.target_trace;
+  out.reason = trace.reason;
+  if (!failed(out.status)) out.image = std::move(b_);
+  return out;
+}
+
+template <Storage Scalar>
 std::optional<Status> PaperSolver<Scalar>::look_at(Index k, bool last) {
   if (last && !options_.evaluate_last && !may_keep_product_) {
     recorder_.not_evaluated();
     return std::nullopt;
   }
-  if (!look(k, !last)) return Status::not_finite;
-  const double allowance = look_.allowance(eps(), recorder_.target_trace());
-  return recorder_.evaluated(look_.certificate, {look_.objective(), allowance, route_});
+  if (const auto end = look(k, !last)) return end;
+  return recorder_.evaluated(look_.certificate, {look_.objective(recorder_.target_trace()), resolution(), route_});
 }
 
 template <Storage Scalar>
 void PaperSolver<Scalar>::advance() {
+  previous_ = current_;
   current_ = next_;
   next_ = 0;
   while (next_ == current_ || next_ == best_) ++next_;
@@ -90,8 +110,7 @@ Route PaperSolver<Scalar>::choose_route(bool first) const {
   if (options_.route != Route::automatic) return options_.route;
   if (first) return Route::qr;
   const Index r = look_.basis.r.cols();
-  const bool may_use_factor = by_factor_ && !probe_ && !searches_line();
-  if (may_use_factor && (route_ == Route::factor || look_.certificate.rank < r)) return Route::factor;
+  if (may_use_factor() && (route_ == Route::factor || look_.certificate.rank < r)) return Route::factor;
   if (searches_line()) return Route::qr;
   return look_.certificate.condition <= gram_condition_limit * static_cast<double>(r) ? Route::gram : Route::qr;
 }
@@ -99,9 +118,12 @@ Route PaperSolver<Scalar>::choose_route(bool first) const {
 template <Storage Scalar>
 NullRule PaperSolver<Scalar>::null_rule(Route route) const {
   NullRule rule;
-  rule.target_norm = look_.data.target_norm;
-  rule.energy = route == Route::factor || route == Route::root ? by_factor_->null_energy() : by_operator_.null_energy();
-  rule.energy *= kept_error_;
+  // The root of a dense Sigma has the rounding of Sigma's own energies in it.
+  rule.of_roots = route == Route::factor;
+  rule.of_columns = route == Route::gram;
+  rule.noise = look_.data.target_norm * kept_error_ *
+               (rule.of_roots ? by_factor_->energy_noise() : by_operator_.energy_noise());
+  if (route == Route::root) rule.noise *= static_cast<double>(target_.dim());
   rule.length = 4 * eps();
   // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
   rule.relative = route == Route::gram ? std::sqrt(30 * eps64) : 30 * eps64;
@@ -109,37 +131,96 @@ NullRule PaperSolver<Scalar>::null_rule(Route route) const {
 }
 
 template <Storage Scalar>
-bool PaperSolver<Scalar>::look(Index k, bool step_follows) {
+std::optional<Status> PaperSolver<Scalar>::look(Index k, bool step_follows) {
   const bool first = recorder_.row().index == 0;
-  if (!certify_by(choose_route(first), step_follows)) return false;
+  if (const auto end = certify_by(choose_route(first), step_follows)) return end;
+  // Better routes for what this one could not resolve, one more pass each. qr where G was too ill-conditioned for gram,
+  // and also where gram was asked for and leaves F unknown to far more than the rounding of its sums.
+  const double limit = 10 * gram_condition_limit * static_cast<double>(look_.basis.r.cols());
+  const bool too_coarse = look_.certificate.uncertainty > most_uncertain * (resolution() - look_.certificate.uncertainty);
+  if (route_ == Route::gram && ((options_.route == Route::automatic && !(look_.certificate.condition <= limit)) || too_coarse))
+    if (const auto end = certify_by(Route::qr, step_follows)) return end;
   if (options_.route == Route::automatic) {
-    // Better routes for what this one could not resolve: qr where G was too ill-conditioned for gram, factor where
-    // products with Sigma lost directions that products with T may still see. One more pass each.
-    const double limit = 10 * gram_condition_limit * static_cast<double>(look_.basis.r.cols());
-    if (route_ == Route::gram && !(look_.certificate.condition <= limit) && !certify_by(Route::qr, step_follows))
-      return false;
-    if (route_ == Route::qr && choose_route(false) == Route::factor && !certify_by(Route::factor, step_follows))
-      return false;
+    // factor where products with Sigma lost directions that products with T may still see.
+    if (route_ == Route::qr && choose_route(false) == Route::factor)
+      if (const auto end = certify_by(Route::factor, step_follows)) return end;
   }
   // A completed certificate serves the step; the objective does not need it.
   if (look_.certificate.rank < look_.basis.r.cols() && step_follows && options_.completion && !range_exhausted_)
     complete_certificate(k);
-  const bool finite = look_.lift<Scalar>(product(), current(), recorder_.target_trace(), b_);
-  if (probe_ && step_follows)
+  bool finite = lift();
+  std::optional<Status> end;
+  while (finite && step_follows && needs_improvement() && improve_certificate(step_follows, end)) {
+    if (end) return end;
+    finite = lift();
+  }
+  if (!finite) return Status::not_finite;
+  // Completion has filled in a draw of its own, which the probe may overlap with.
+  if (probe_ && step_follows && !completed_)
     probe_gain_ = probe_->look(q_, by_operator_, look_.certificate, look_.data.target_norm, b_);
-  return finite;
+  return std::nullopt;
 }
 
 template <Storage Scalar>
-bool PaperSolver<Scalar>::certify_by(Route route, bool step_follows) {
+bool PaperSolver<Scalar>::lift() {
+  return look_.lift<Scalar>(product(), current(), recorder_.target_trace(), b_);
+}
+
+template <Storage Scalar>
+bool PaperSolver<Scalar>::promises_nothing(double alpha) const {
+  return alpha * (2 - alpha) * look_.norms.difference_squared - 2 * look_.certificate.gap - look_.doubt < -resolution();
+}
+
+// Where a promise is empty, where the completed B is not what its certificate says, and where F is known so badly beside
+// what is promised (directions at the edge of what the route shows) that another route may know it better.
+template <Storage Scalar>
+bool PaperSolver<Scalar>::needs_improvement() const {
+  if (promises_nothing(alpha_) || (completed_ && look_.inconsistency() > resolution())) return true;
+  const double promised =
+      alpha_ * (2 - alpha_) * look_.norms.difference_squared - 2 * look_.certificate.gap - look_.doubt;
+  return !completed_ && look_.certificate.uncertainty > 0.9 * resolution() && promised < resolution();
+}
+
+template <Storage Scalar>
+bool PaperSolver<Scalar>::improve_certificate(bool step_follows, std::optional<Status>& end) {
+  if (completed_) {
+    look_.certificate = compact_;
+    doubt_promise();
+    completed_ = false;
+    range_exhausted_ = true;  // what is left of the range is not worth another pass
+    return true;
+  }
+  if (regularised_) {
+    // Completion may have extended the data.
+    const Index q = look_.basis.cols;
+    const Small theta = look_.data.theta.topLeftCorner(q, q), coordinates = look_.data.coordinates.topRows(q);
+    make_certificate(theta, coordinates, look_.basis, null_rule(route_), 0, look_.certificate);
+    doubt_promise();
+    regularised_ = false;
+    return true;
+  }
+  if (route_ == Route::gram) {
+    end = certify_by(Route::qr, step_follows);
+    return true;
+  }
+  if (route_ == Route::qr && may_use_factor()) {
+    end = certify_by(Route::factor, step_follows);
+    return true;
+  }
+  return false;
+}
+
+template <Storage Scalar>
+std::optional<Status> PaperSolver<Scalar>::certify_by(Route route, bool step_follows) {
   route_ = route;
+  completed_ = false;
   std::swap(look_.basis, previous_basis_);
   if (route == Route::gram) {
     make_scaled_basis<Scalar>(current(), q_, look_.basis, panels_);
   } else {
     make_basis<Scalar>(current(), q_, look_.basis, panels_);
   }
-  if (!look_.basis.finite) return false;
+  if (!look_.basis.finite) return Status::not_finite;
 
   const double error = may_keep_product_ && look_.basis.direct ? kept_product_error(look_.basis) : most_kept_error + 1;
   if (error <= most_kept_error) {
@@ -157,42 +238,94 @@ bool PaperSolver<Scalar>::certify_by(Route route, bool step_follows) {
   may_keep_product_ = false;
   recorder_.set_target_trace(target_.trace());
   look_.note_trace(recorder_.target_trace(), target_.dim());
-  make_certificate(look_.data.theta, look_.data.coordinates, look_.basis, null_rule(route),
-                   options_.gram_regularization, look_.certificate);
-  return look_.certificate.finite;
+  if (std::string objection = objection_to(look_.data, recorder_.target_trace(), target_.dim()); !objection.empty()) {
+    recorder_.give_reason(std::move(objection));
+    return Status::not_a_covariance;
+  }
+  const double regularization = route == Route::gram ? options_.gram_regularization : 0;
+  regularised_ = regularization > 0;
+  make_certificate(look_.data.theta, look_.data.coordinates, look_.basis, null_rule(route), regularization,
+                   look_.certificate);
+  if (!look_.certificate.finite) return Status::not_finite;
+  doubt_promise();
+  return std::nullopt;
+}
+
+// Products with T leave no doubt: X = Q_A is orthonormal, and B is T times it.
+template <Storage Scalar>
+void PaperSolver<Scalar>::doubt_promise() {
+  look_.doubt =
+      look_.data.w_gram.size() > 0 ? promise_doubt(look_.data.w_gram, look_.basis, look_.certificate) : 0;
 }
 
 template <Storage Scalar>
 void PaperSolver<Scalar>::complete_certificate(Index k) {
   const Random random(options_.seed, completion_stream + static_cast<std::uint64_t>(k));
+  compact_ = look_.certificate;
   const Index found =
       complete<Scalar>(product(), q_.leftCols(look_.basis.cols), random, z_, look_.data, look_.certificate);
   recorder_.add_passes(1);
   range_exhausted_ = found == 0;
+  completed_ = found > 0;
+  if (completed_) doubt_promise();
 }
 
 template <Storage Scalar>
-std::optional<StepMade> PaperSolver<Scalar>::make_step(bool) {
-  if (probe_) {
+StepOutcome PaperSolver<Scalar>::make_step(bool next_is_last) {
+  if (probe_ && !completed_) {
     const double swapped = look_.norms.difference_squared + probe_gain_;
     if (probe_gain_ > look_.norms.difference_squared) {
       probe_->swap(current(), b_, next());
       const double step_squared = kernels::blend_norms<Scalar>(current(), next()).difference_squared;
-      return StepMade{1, step_squared, swapped - 2 * look_.certificate.gap,
-                      std::max(0.0, look_.remainder - probe_gain_)};
+      return {StepMade{1, step_squared, swapped - 2 * look_.certificate.gap,
+                       std::max(0.0, look_.remainder - probe_gain_), look_.doubt}};
     }
     probe_->keep();
   }
-  return plain_step(searches_line() ? search_line() : alpha_);
+  double alpha = searches_line() ? search_line() : alpha_;
+  // alpha = 1 promises most. Where even that is nothing, the step may be tried, if it can be judged.
+  if (alpha > 1 && alpha < 2 && promises_nothing(alpha)) step_alpha_ = alpha = 1;
+  if (alpha > 0 && alpha < 2 && promises_nothing(alpha)) {
+    const bool at_rounding = look_.norms.difference_squared <= 2 * resolution();
+    if (at_rounding || (next_is_last && !options_.evaluate_last)) return nothing_descends();
+  }
+  taken_ = {alpha, look_.norms.difference_squared, look_.certificate.gap, look_.remainder, look_.doubt};
+  kernels::blend<Scalar>(current(), b_, alpha, next());
+  return {step_to(alpha)};
 }
 
 template <Storage Scalar>
-StepMade PaperSolver<Scalar>::plain_step(double alpha) {
-  kernels::blend<Scalar>(current(), b_, alpha, next());
-  const double d2 = look_.norms.difference_squared;
+StepOutcome PaperSolver<Scalar>::nothing_descends() const {
+  if (look_.norms.difference_squared <= 2 * resolution())
+    return {std::nullopt, Status::converged, "no step descends by more than rounding"};
+  return {std::nullopt, Status::certificate_failed,
+          "the certificate is too inexact to promise that a step descends, and none was found that does"};
+}
+
+// F(Y + t (B - Y)) need not rise for a small t where it rose for a larger one.
+template <Storage Scalar>
+StepOutcome PaperSolver<Scalar>::shorten_step() {
+  const double from = taken_.alpha;
+  if (taken_.shortened == most_shortened) {
+    current_ = previous_;
+    return {std::nullopt, Status::certificate_failed,
+            "the certificate is too inexact to promise that a step descends, and none was found that does"};
+  }
+  ++taken_.shortened;
+  taken_.alpha = from > 1 ? 1 : from * shorter;
+  // Y_k + (alpha/from) (Y_{k+1} - Y_k), in place.
+  kernels::blend<Scalar>(iterates_[previous_], iterates_[current_], taken_.alpha / from, iterates_[current_]);
+  may_keep_product_ = false;
+  return {step_to(taken_.alpha)};
+}
+
+// What a plain step of that alpha from the iterate of taken_ promises.
+template <Storage Scalar>
+StepMade PaperSolver<Scalar>::step_to(double alpha) const {
+  const double d2 = taken_.difference_squared;
   const bool promises = alpha > 0 && alpha < 2;
-  return {alpha, alpha * alpha * d2, promises ? alpha * (2 - alpha) * d2 - 2 * look_.certificate.gap : not_a_number,
-          (1 - alpha) * (1 - alpha) * d2 + look_.remainder};
+  return {alpha, alpha * alpha * d2, promises ? alpha * (2 - alpha) * d2 - 2 * taken_.gap : not_a_number,
+          (1 - alpha) * (1 - alpha) * d2 + taken_.remainder, taken_.doubt};
 }
 
 template <Storage Scalar>
@@ -224,7 +357,7 @@ double PaperSolver<Scalar>::search_line() {
   // Rounding of F from G: eps ||G|| under a square root, whose slope is that of the smallest eigenvalue.
   const double roots = eps() * look_.certificate.nuclear_norm * std::sqrt(look_.certificate.condition);
   s.noise =
-      (look_.allowance(eps(), recorder_.target_trace()) + 2 * static_cast<double>(r.cols()) * roots) / y_unit / y_unit;
+      (2 * resolution() + 2 * static_cast<double>(r.cols()) * roots) / y_unit / y_unit;
   step_alpha_ = best_step(s);
   // W+ is a combination of W and Sigma Q_B: an operator route is needed.
   may_keep_product_ = route_ == Route::qr || route_ == Route::gram;

@@ -31,7 +31,7 @@ double Probe<Scalar>::look(const ConstBlockView<Scalar>& q, OperatorProduct<Scal
   kernels::multiply<Scalar>(w, -k, candidate_, panels_, Write::add);
   kernels::gram<Scalar>(column_, candidate_, energy, panels_);
   // Energy at the rounding of Sigma z shows nothing: Y spans all that z had.
-  const double rounding = 4 * product.null_energy() * target_norm;
+  const double rounding = 8 * product.energy_noise() * target_norm;
   if (!(energy(0, 0) > rounding)) {
     candidate_.setZero();
     return 0;

@@ -45,6 +45,22 @@ void normalise_columns(BlockView<Scalar> z) {
 }  // namespace
 
 template <Storage Scalar>
+bool apply_over(TargetRef<Scalar> target, const ConstBlockView<Scalar>& q, BlockView<Scalar> w) {
+  w.row(0).setConstant(std::numeric_limits<Scalar>::quiet_NaN());
+  target.apply(q, w);
+  return w.rows() == 1 || w.row(0).allFinite() || !w.bottomRows(w.rows() - 1).allFinite();
+}
+
+template <Storage Scalar>
+SmallVector column_lengths(const ConstBlockView<Scalar>& w) {
+  SmallVector lengths;
+  kernels::column_squares<Scalar>(w, lengths);
+  for (Index j = 0; j < w.cols(); ++j)
+    lengths(j) = std::isinf(lengths(j)) ? w.col(j).template cast<double>().stableNorm() : std::sqrt(lengths(j));
+  return lengths;
+}
+
+template <Storage Scalar>
 OperatorProduct<Scalar>::OperatorProduct(TargetRef<Scalar> target, Index rank, Index riders, bool may_extend)
     : target_(target),
       w_(target.dim(), rank + riders),
@@ -53,8 +69,9 @@ OperatorProduct<Scalar>::OperatorProduct(TargetRef<Scalar> target, Index rank, I
 template <Storage Scalar>
 void OperatorProduct<Scalar>::form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) {
   image_cols_ = q.cols();
-  if (q.cols() > 0) target_.apply(q, w_.leftCols(q.cols()));
+  const bool overwritten = q.cols() == 0 || apply_over<Scalar>(target_, q, w_.leftCols(q.cols()));
   form_again(q, basis, data);
+  data.overwritten = overwritten;
 }
 
 template <Storage Scalar>
@@ -65,22 +82,18 @@ void OperatorProduct<Scalar>::form_again(const ConstBlockView<Scalar>& q, const 
   const auto w = w_.leftCols(basis.cols);
   kernels::gram<Scalar>(q.leftCols(basis.cols), w, data.theta, panels_);
   data.coordinates = basis.r;
+  // A basis that took several rotations is orthonormal to a few digits only.
+  data.seen_trace = basis.orthonormal ? (basis.direct ? 1 : 0.99) * data.theta.trace() : 0;
+  data.overwritten = true;
   // ||Sigma||_2 >= max_j ||w_j||/||q_j||. The columns of an orthonormal basis have length one.
-  SmallVector w_squares, q_squares;
-  kernels::column_squares<Scalar>(w, w_squares);
-  if (basis.orthonormal) {
-    q_squares.setOnes(basis.cols);
-  } else {
-    kernels::column_squares<Scalar>(q.leftCols(basis.cols), q_squares);
+  kernels::gram<Scalar>(w, w, data.w_gram, panels_);
+  SmallVector ratios = data.w_gram.diagonal().cwiseSqrt();
+  if (!ratios.allFinite()) ratios = column_lengths<Scalar>(w);  // squares overflow before lengths do
+  if (!basis.orthonormal) {
+    const SmallVector lengths = column_lengths<Scalar>(q.leftCols(basis.cols));
+    ratios = (lengths.array() > 0).select(ratios.cwiseQuotient(lengths), 0.0);
   }
-  data.target_norm = 0;
-  for (Index j = 0; j < basis.cols; ++j)
-    if (q_squares(j) > 0) {
-      // Squares overflow where the entries of Sigma pass 1e154; the lengths do not.
-      const double length =
-          std::isinf(w_squares(j)) ? w.col(j).template cast<double>().stableNorm() : std::sqrt(w_squares(j));
-      data.target_norm = std::max(data.target_norm, length / std::sqrt(q_squares(j)));
-    }
+  data.target_norm = ratios.size() > 0 ? ratios.maxCoeff() : 0;
 }
 
 template <Storage Scalar>
@@ -104,15 +117,17 @@ void OperatorProduct<Scalar>::extend(const ConstBlockView<Scalar>& q, BlockView<
 }
 
 template <Storage Scalar>
-void OperatorProduct<Scalar>::lift(const Small& m, BlockView<Scalar> b) {
-  kernels::multiply<Scalar>(w_.leftCols(basis_cols_), m.topRows(basis_cols_), b, panels_);
-  if (m.rows() > basis_cols_)
-    kernels::multiply<Scalar>(extra_.leftCols(extra_cols_), m.bottomRows(extra_cols_), b, panels_, Write::add);
+void OperatorProduct<Scalar>::lift(const Certificate& certificate, BlockView<Scalar> b) {
+  multiply_by<Scalar>(certificate, b, panels_, [&](const Small& c, BlockView<Scalar> out) {
+    kernels::multiply<Scalar>(w_.leftCols(basis_cols_), c.topRows(basis_cols_), out, panels_);
+    if (c.rows() > basis_cols_)
+      kernels::multiply<Scalar>(extra_.leftCols(extra_cols_), c.bottomRows(extra_cols_), out, panels_, Write::add);
+  });
 }
 
 template <Storage Scalar>
-double OperatorProduct<Scalar>::null_energy() const {
-  return 4 * eps_of<Scalar>;
+double OperatorProduct<Scalar>::energy_noise() const {
+  return 2 * eps_of<Scalar>;
 }
 
 template <Storage Scalar>
@@ -150,9 +165,12 @@ void FactorProduct<Scalar>::form(const ConstBlockView<Scalar>& q, const Basis& b
   const auto q_a = q_a_.leftCols(basis_a_.cols);
   kernels::gram<Scalar>(q_a, q_a, data.theta, panels_);
   data.coordinates = basis_a_.r * basis.r;
+  data.w_gram.resize(0, 0);
   SmallVector squares;
   kernels::column_squares<Scalar>(a, squares);
   data.target_norm = squares.size() > 0 ? squares.maxCoeff() : 0;  // ||Sigma||_2 >= ||T'q||^2
+  data.seen_trace = (basis.direct ? 1 : 0.99) * squares.sum();
+  data.overwritten = true;
 }
 
 template <Storage Scalar>
@@ -175,18 +193,20 @@ void FactorProduct<Scalar>::extend(const ConstBlockView<Scalar>& /*q*/, BlockVie
 }
 
 template <Storage Scalar>
-void FactorProduct<Scalar>::lift(const Small& m, BlockView<Scalar> b) {
+void FactorProduct<Scalar>::lift(const Certificate& certificate, BlockView<Scalar> b) {
   // T (Q_A m): the n x r block goes where T'Q was, which is not needed any more.
-  const auto polar = a_.leftCols(m.cols());
-  kernels::multiply<Scalar>(q_a_.leftCols(basis_a_.cols), m.topRows(basis_a_.cols), polar, panels_);
-  if (m.rows() > basis_a_.cols)
-    kernels::multiply<Scalar>(extra_.leftCols(extra_cols_), m.bottomRows(extra_cols_), polar, panels_, Write::add);
+  const BlockView<Scalar> polar = a_.leftCols(certificate.m.cols());
+  multiply_by<Scalar>(certificate, polar, panels_, [&](const Small& c, BlockView<Scalar> out) {
+    kernels::multiply<Scalar>(q_a_.leftCols(basis_a_.cols), c.topRows(basis_a_.cols), out, panels_);
+    if (c.rows() > basis_a_.cols)
+      kernels::multiply<Scalar>(extra_.leftCols(extra_cols_), c.bottomRows(extra_cols_), out, panels_, Write::add);
+  });
   target_.apply_factor(polar, b);
 }
 
 template <Storage Scalar>
-double FactorProduct<Scalar>::null_energy() const {
-  return 16 * eps_of<Scalar> * eps_of<Scalar>;
+double FactorProduct<Scalar>::energy_noise() const {
+  return 4 * eps_of<Scalar> * eps_of<Scalar>;
 }
 
 template <Storage Scalar>
@@ -225,6 +245,10 @@ void RootTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, BlockVie
   kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), root_, in, Scalar(0), out);
 }
 
+template bool apply_over<float>(TargetRef<float>, const ConstBlockView<float>&, BlockView<float>);
+template bool apply_over<double>(TargetRef<double>, const ConstBlockView<double>&, BlockView<double>);
+template SmallVector column_lengths<float>(const ConstBlockView<float>&);
+template SmallVector column_lengths<double>(const ConstBlockView<double>&);
 template class OperatorProduct<float>;
 template class OperatorProduct<double>;
 template class FactorProduct<float>;

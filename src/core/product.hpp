@@ -21,8 +21,33 @@ inline constexpr Index completion_oversampling = 8;
 struct ProductData {
   Small theta;             // q x q
   Small coordinates;       // q x r
+  Small w_gram;            // W'W where W = Sigma Q was formed; empty elsewhere
   double target_norm = 0;  // an estimate of ||Sigma||_2 from below
+  double seen_trace = 0;    // an estimate of tr Sigma from below: tr(Q'Sigma Q) for an orthonormal Q; 0 for another
+  bool overwritten = true;  // the target wrote its product over what was in the block
 };
+
+// w = Sigma q. The first row is poisoned before, so that an apply() which adds to its output, or leaves a part of it
+// alone, does not go unseen: false where it was one.
+template <Storage Scalar>
+bool apply_over(TargetRef<Scalar> target, const ConstBlockView<Scalar>& q, BlockView<Scalar> w);
+
+// (||w_j||)_j, also where the squares overflow (entries of Sigma beyond 1e154).
+template <Storage Scalar>
+SmallVector column_lengths(const ConstBlockView<Scalar>& w);
+
+// b = x m for the m of a certificate, by way of its directions where they are graded: each keeps its own digits, and an
+// orthogonal matrix mixes them. `multiply(c, out)` sets out = x c.
+template <Storage Scalar, class Multiply>
+void multiply_by(const Certificate& certificate, BlockView<Scalar> b, kernels::Panels& panels, Multiply multiply) {
+  if (!certificate.graded) {
+    multiply(certificate.m, b);
+    return;
+  }
+  const BlockView<Scalar> by_direction = b.leftCols(certificate.served.cols());
+  multiply(certificate.served, by_direction);
+  kernels::multiply<Scalar>(by_direction, certificate.served_directions.transpose(), b, panels);
+}
 
 template <Storage Scalar>
 class Product {
@@ -36,12 +61,12 @@ class Product {
   // new coordinates are zero.
   virtual void extend(const ConstBlockView<Scalar>& q, BlockView<Scalar> z, const Small& seen, ProductData& data) = 0;
 
-  // b = Sigma^(1/2) X m for the m of form(), or with more rows after extend().
-  virtual void lift(const Small& m, BlockView<Scalar> b) = 0;
+  // b = Sigma^(1/2) X m for the certificate of form(), or with more rows after extend().
+  virtual void lift(const Certificate& certificate, BlockView<Scalar> b) = 0;
 
-  // The rounding level of the seen energies, for the null rule: 4 eps relative to ||Sigma|| where products with Sigma
-  // were taken, its square where products with T were.
-  virtual double null_energy() const = 0;
+  // The rounding of the seen energies in units of ||Sigma||: 2 eps where products with Sigma were taken, (2 eps)^2 where
+  // products with T were (which rounds their roots).
+  virtual double energy_noise() const = 0;
 };
 
 // W = Sigma Q.
@@ -53,8 +78,8 @@ class OperatorProduct final : public Product<Scalar> {
 
   void form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) override;
   void extend(const ConstBlockView<Scalar>& q, BlockView<Scalar> z, const Small& seen, ProductData& data) override;
-  void lift(const Small& m, BlockView<Scalar> b) override;
-  double null_energy() const override;
+  void lift(const Certificate& certificate, BlockView<Scalar> b) override;
+  double energy_noise() const override;
 
   // Sigma times the columns that form() was last given.
   BlockView<Scalar> image() { return w_.leftCols(image_cols_); }
@@ -82,8 +107,8 @@ class FactorProduct final : public Product<Scalar> {
 
   void form(const ConstBlockView<Scalar>& q, const Basis& basis, ProductData& data) override;
   void extend(const ConstBlockView<Scalar>& q, BlockView<Scalar> z, const Small& seen, ProductData& data) override;
-  void lift(const Small& m, BlockView<Scalar> b) override;
-  double null_energy() const override;
+  void lift(const Certificate& certificate, BlockView<Scalar> b) override;
+  double energy_noise() const override;
 
  private:
   TargetRef<Scalar> target_;

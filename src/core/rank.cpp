@@ -52,6 +52,7 @@ Index rank_explaining(TargetRef<Scalar> target, double share, std::uint64_t seed
   for (Index width = 32;; width *= 2) {
     width = std::min(width, d);
     const Result<Scalar> found = align<Scalar>(target, width, options);
+    require(found.status() != Status::not_a_covariance, "the target is not a covariance: ", found.trace.reason);
     require(found.status() != Status::not_finite, "a product with the target is not finite");
     const Eigen::VectorXd values = leading_eigenvalues_of_factor(found.factor.template cast<double>(), width);
     const double trace = found.trace.target_trace;

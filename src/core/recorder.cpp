@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recorder.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -30,43 +31,49 @@ void Recorder::iterate_made(const std::optional<StepMade>& step) {
     row.step_squared = step->step_squared;
     row.promised_descent = step->promised_descent;
     row.objective_bound = step->objective_bound;
+    doubt_ = step->doubt;
   }
   trace_.steps.push_back(row);
 }
 
-std::optional<Status> Recorder::evaluated(const Certificate& certificate, const Evaluation& evaluation) {
+std::optional<Status> Recorder::evaluated(const Certificate& certificate, const Measured& measured) {
   Step& row = trace_.steps.back();
-  row.objective = evaluation.objective;
+  row.objective = measured.objective;
+  row.resolution = measured.resolution;
   row.certificate_gap = certificate.gap;
   row.feasibility = certificate.feasibility;
   row.orthogonality = certificate.orthogonality;
   row.gram_rank = certificate.rank;
-  row.route = evaluation.route;
+  row.route = measured.route;
   row.seconds = seconds();
-  const double uncertainty_before = std::exchange(uncertainty_, certificate.uncertainty);
-  allowance_ = evaluation.allowance;
-  several_routes_ |= single_route_.has_value() && *single_route_ != evaluation.route;
-  single_route_ = evaluation.route;
+  several_routes_ |= single_route_.has_value() && *single_route_ != measured.route;
+  single_route_ = measured.route;
   if (row.objective <= best_objective_) {
     best_objective_ = row.objective;
     trace_.best = row.index;
   }
   if (row.index == 0) return std::nullopt;
 
-  const double before = trace_.steps[trace_.steps.size() - 2].objective;
-  row.actual_descent = before - row.objective;
-  // Where nothing is promised (a line search that left (0, 2)), not moving away is still owed.
-  const double owed = std::isnan(row.promised_descent) ? 0.0 : row.promised_descent;
-  row.certified = row.actual_descent >= owed - evaluation.allowance - uncertainty_before;
+  const Step& before = trace_.steps[trace_.steps.size() - 2];
+  row.actual_descent = before.objective - row.objective;
+  // Not moving away is owed up to what is known of F, whatever was promised.
+  const double resolution = before.resolution + row.resolution;
+  row.allowance = resolution + (promised_nothing() ? 0.0 : std::min(doubt_, row.promised_descent));
+  row.certified = row.actual_descent >= -resolution &&
+                  (promised_nothing() || row.actual_descent >= row.promised_descent - row.allowance);
   if (!*row.certified) return Status::certificate_failed;
-  if (tolerance_ > 0 && row.actual_descent <= tolerance_ * before) return Status::converged;
+  if (tolerance_ > 0 && row.actual_descent <= tolerance_ * before.objective) return Status::converged;
   return std::nullopt;
+}
+
+bool Recorder::promised_nothing() const {
+  return !(row().promised_descent > 0);
 }
 
 void Recorder::not_evaluated() {
   Step& row = trace_.steps.back();
   row.seconds = seconds();
-  if (row.objective_bound <= best_objective_ + allowance_) trace_.best = row.index;
+  if (row.objective_bound <= best_objective_) trace_.best = row.index;
 }
 
 Trace Recorder::finish(Status status) {

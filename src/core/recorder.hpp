@@ -18,12 +18,13 @@ struct StepMade {
   double step_squared = 0;
   double promised_descent = 0;  // NaN where none is promised
   double objective_bound = 0;
+  double doubt = 0;  // rounding in what is promised
 };
 
 // What the pass at Y_k showed.
-struct Evaluation {
+struct Measured {
   double objective = 0;
-  double allowance = 0;  // the rounding granted to a promise: Look::allowance
+  double resolution = 0;  // Look::resolution
   Route route = Route::qr;
 };
 
@@ -46,12 +47,20 @@ class Recorder {
   void iterate_made(const std::optional<StepMade>& step);
 
   // Completes the row. Returns the status the run must end with now, if it must.
-  std::optional<Status> evaluated(const Certificate& certificate, const Evaluation& evaluation);
+  std::optional<Status> evaluated(const Certificate& certificate, const Measured& measured);
   // Completes the row of an iterate that is not evaluated. It is the best one if its bound says so.
   void not_evaluated();
 
+  // The step of the last row promised nothing, so that its failure to descend breaks no promise.
+  bool promised_nothing() const;
+  // Takes back the last row: its step was not worth taking.
+  void discard_row() { trace_.steps.pop_back(); }
+
+  Index rows() const { return static_cast<Index>(trace_.steps.size()); }
   const Step& row() const { return trace_.steps.back(); }
   bool last_is_best() const { return trace_.best == row().index; }
+  // Why the run ends as it does, where the status does not say.
+  void give_reason(std::string reason) { trace_.reason = std::move(reason); }
   Trace finish(Status status);
 
  private:
@@ -62,8 +71,7 @@ class Recorder {
   bool several_routes_ = false;
   double tolerance_;
   double best_objective_;
-  double allowance_ = 0;
-  double uncertainty_ = 0;  // of the last evaluated objective
+  double doubt_ = 0;  // of the step that made the last row
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 

@@ -13,6 +13,7 @@
 
 #include <itspace/align.hpp>
 
+#include "core/drive.hpp"
 #include "core/look.hpp"
 #include "core/product.hpp"
 #include "core/recorder.hpp"
@@ -37,8 +38,9 @@ class RitzSolver {
   const Block<Scalar>& current() const { return y_; }
   void keep_best() { best_ = y_; }
   Block<Scalar> take_best() { return std::move(best_); }
-  std::optional<StepMade> make_step(bool next_is_last);
+  StepOutcome make_step(bool next_is_last);
   void advance() { std::swap(y_, next_); }
+  StepOutcome shorten_step();
 
  private:
   void make_first_subspace();
@@ -46,11 +48,15 @@ class RitzSolver {
   void make_previous_directions();  // P and Sigma P
 
   // One pass, and what it shows of Y_k: over V at the start, over Q later, over Y_k alone (`own`) where no step
-  // follows. Y_k rides along where it is not in [V, Q]. False where a product was not finite.
-  bool pass(Index k, bool own);
-  bool look();
+  // follows. Y_k is evaluated in [V, Q], whose products are at hand, so that no inverse of a basis of Y_k amplifies
+  // them; where it does not lie there it rides along and is evaluated in a basis of its own. A status ends the run.
+  std::optional<Status> pass(Index k, bool own);
+  std::optional<Status> look_in_own_basis(bool overwritten);
+  std::optional<Status> look_in_subspace(const Small& inside, bool overwritten);
+  std::optional<Status> certify(double noise);
 
-  bool project(RitzPairs& pairs);
+  bool project(Index count, RitzPairs& pairs);
+  double combined_error(const Small& c) const;
   void turn_to_current(const ConstBlockView<Scalar>& sigma_s, const Small& a);
 
   auto v() { return s_.leftCols(v_cols_); }
@@ -69,10 +75,16 @@ class RitzSolver {
   Index v_cols_ = 0, q_cols_ = 0, p_cols_ = 0;
   Index previous_cols_ = 0;
   Small h_, m_;  // S'Sigma S and S'S
+  // The rounding of Sigma V, of the V before, and of each column of Sigma P, in units of that of fresh products.
+  double v_error_ = 1, previous_error_ = 1;
+  SmallVector p_errors_;
 
   Block<Scalar> y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs
   OperatorProduct<Scalar> product_;
   Look look_;
+  double objective_ = 0, resolution_ = 0;  // of the last row
+  double objective_before_ = 0, resolution_before_ = 0;  // of the one before
+  double ritz_objective_ = 0;              // tr Sigma - sum theta_i: the best that the subspace holds
 };
 
 }  // namespace itspace

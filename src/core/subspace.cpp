@@ -58,24 +58,20 @@ bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out) {
   return true;
 }
 
-void nystrom_polish(const Small& h, const Small& k, Index rank, double cut, Polish& out) {
+void nystrom_polish(const SmallVector& theta, const Small& k, Index rank, double noise, Polish& out) {
   out = Polish();
-  out.a.setZero(h.rows(), rank);
-  SmallVector values;
-  Small vectors;
-  out.finite = symmetric_eigen(0.5 * (h + h.transpose()), values, vectors) && k.allFinite();
-  if (!out.finite || values.size() == 0) return;
-  const double largest = values(values.size() - 1);
-  const Index kept = largest > 0 ? (values.array() > cut * largest).count() : 0;
+  out.a.setZero(theta.size(), rank);
+  out.finite = theta.allFinite() && k.allFinite();
+  const Index kept = out.finite ? (theta.array() > 2 * noise).count() : 0;  // they are in descending order
   if (kept == 0) return;
-  // h^(-1/2) on the kept directions, up to a rotation that the truncation does not see.
-  const Small root = vectors.rightCols(kept) * values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
+  const SmallVector root = (theta.head(kept).array() + noise).rsqrt();
   SmallVector squares;
   Small directions;
-  out.finite = symmetric_eigen(root.transpose() * k * root, squares, directions);
+  out.finite =
+      symmetric_eigen(root.asDiagonal() * k.topLeftCorner(kept, kept) * root.asDiagonal(), squares, directions);
   if (!out.finite) return;
   const Index count = std::min(rank, kept);
-  out.a.leftCols(count) = root * directions.rightCols(count).rowwise().reverse();
+  out.a.topLeftCorner(kept, count) = root.asDiagonal() * directions.rightCols(count).rowwise().reverse();
   out.captured = squares.tail(count).cwiseMax(0.0).sum();
 }
 

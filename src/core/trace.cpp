@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/trace.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -13,6 +14,7 @@ constexpr std::array statuses{
     std::pair{Status::stopped, std::string_view("stopped")},
     std::pair{Status::certificate_failed, std::string_view("certificate_failed")},
     std::pair{Status::not_finite, std::string_view("not_finite")},
+    std::pair{Status::not_a_covariance, std::string_view("not_a_covariance")},
 };
 constexpr std::array routes{
     std::pair{Route::automatic, std::string_view("auto")}, std::pair{Route::qr, std::string_view("qr")},
@@ -47,6 +49,18 @@ std::optional<Route> route_named(std::string_view text) {
 }
 std::optional<Status> status_named(std::string_view text) {
   return value_in<Status>(statuses, text);
+}
+
+bool failed(Status status) {
+  return status == Status::certificate_failed || status == Status::not_finite || status == Status::not_a_covariance;
+}
+
+bool Trace::certified() const {
+  return !failed(status) && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.certified.value_or(true); });
+}
+
+bool unresolved(const Step& step) {
+  return step.resolution > 0.01 * step.objective;
 }
 
 }  // namespace itspace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <itspace/align.hpp>
+#include <itspace/evaluate.hpp>
 #include <itspace/transport_map.hpp>
 
 #include "core/lapack.hpp"
@@ -59,12 +59,12 @@ template <Storage Scalar>
 LowRankGaussian model_of(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                          const Eigen::VectorXd& mean, double floor) {
   require(floor > 0 && std::isfinite(floor), "the floor of the remainder is ", floor, "; it must be positive");
-  const AlignOptions to_b{.steps = 1, .step_size = StepSize::alpha(1), .completion = false, .evaluate_last = false};
-  const auto at_b = align<Scalar>(target, factor, to_b);
-  require(at_b.status() == Status::step_limit, "the product of the target with the factor is not finite");
-  const double trace = at_b.trace.target_trace, d = static_cast<double>(target.dim());
+  const auto at = evaluate<Scalar>(target, factor);
+  require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
+  require(!failed(at.status), "the product of the target with the factor is not finite");
+  const double trace = at.target_trace, d = static_cast<double>(target.dim());
   const double rest = d - static_cast<double>(factor.cols());
-  const double captured = at_b.factor.template cast<double>().squaredNorm();
+  const double captured = at.image.template cast<double>().squaredNorm();
   const double remainder = rest > 0 ? std::max(0.0, trace - captured) / rest : 0.0;
   return {factor.template cast<double>(), mean, std::max(remainder, floor * trace / d)};
 }

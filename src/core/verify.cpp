@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Claim by claim.
-#include <itspace/align.hpp>
 #include <itspace/distance.hpp>
+#include <itspace/evaluate.hpp>
 #include <itspace/verify.hpp>
 
 #include "core/text.hpp"
@@ -28,24 +28,42 @@ std::string small_number(double value) {
   return {digits, std::to_chars(digits, std::end(digits), value, std::chars_format::general, 3).ptr};
 }
 
-// The rounding that the method allows itself, 10 eps (tr Sigma + ||Y||^2), in the precision of the run or of this
-// check, whichever is coarser.
-class Allowance {
+// The rounding that a run may have: what its rows state, held against what rounding in the precision of the run can be.
+class Rounding {
  public:
-  Allowance(const Trace& trace, const Found& found)
+  Rounding(const Trace& trace, const Found& found)
       : eps_(std::max<double>(found.epsilon, trace.precision == "float32" ? std::numeric_limits<float>::epsilon()
                                                                           : std::numeric_limits<double>::epsilon())),
+        rank_(static_cast<double>(std::max<Index>(1, trace.rank))),
         target_trace_(found.target_trace) {}
 
-  double with_squared_norm(double squared_norm) const { return 10 * eps_ * (target_trace_ + squared_norm); }
+  // 5 eps (tr Sigma + ||Y||^2), the least there is; eps as the coarser of the run and of this check.
+  double of_sums(double squared_norm) const { return 5 * eps_ * (target_trace_ + squared_norm); }
   // A row does not say ||Y_k||; the triangle inequality of W2 does: ||Y_k|| <= F_k^(1/2) + (tr Sigma)^(1/2).
-  double at(double objective) const {
-    const double norm = std::sqrt(std::max(0.0, objective)) + std::sqrt(target_trace_);
-    return with_squared_norm(norm * norm);
+  double squared_norm(const Step& row) const {
+    const double norm = std::sqrt(std::max(0.0, row.objective)) + std::sqrt(target_trace_);
+    return norm * norm;
+  }
+  double of_sums(const Step& row) const { return of_sums(squared_norm(row)); }
+
+  // The most that a resolution can be: r directions, each as long as Y, at the edge of what products with Sigma show,
+  // where a root is known to eps^(1/2).
+  double most(const Step& row) const {
+    const double roots = 20 * rank_ * std::sqrt(rank_ * eps_) * std::sqrt(squared_norm(row)) * std::sqrt(target_trace_);
+    return 1.01 * of_sums(row) + roots;
+  }
+
+  // What is granted to the comparison of a row with the one before, and to what it promised: what the rows state.
+  double between(const Step& before, const Step& row) const {
+    const double stated = before.resolution + row.resolution;
+    return std::isnan(stated) ? of_sums(before) + of_sums(row) : stated;
+  }
+  double of_promise(const Step& before, const Step& row) const {
+    return std::isnan(row.allowance) ? between(before, row) : row.allowance;
   }
 
  private:
-  double eps_, target_trace_;
+  double eps_, rank_, target_trace_;
 };
 
 // The first row for which `broken` finds something to say, as a claim about all rows.
@@ -66,12 +84,16 @@ Claim same_number(const std::string& name, double claimed, double found, double 
           text(precise(found), " (allowance ", small_number(allowance), ")")};
 }
 
-Claim objective_claim(const Trace& trace, const Found& found, const Allowance& allowance) {
-  const double limit = allowance.with_squared_norm(found.factor_squared);
+Claim objective_claim(const Trace& trace, const Found& found, const Rounding& rounding) {
+  const double sums = 2 * rounding.of_sums(found.factor_squared);
   if (trace.best < 0 || static_cast<std::size_t>(trace.best) >= trace.steps.size())
     return {"objective", false, text("best row ", trace.best), text("a trace of ", trace.steps.size(), " rows")};
   const Step& best = trace.steps[static_cast<std::size_t>(trace.best)];
+  const auto stated = [](double resolution) { return std::isnan(resolution) ? 0.0 : resolution; };
+  double limit = sums + stated(found.resolution) + stated(best.resolution);
   if (!std::isnan(best.objective)) return same_number("objective", best.objective, found.objective, limit);
+  // The bound was taken from the row before.
+  if (trace.best > 0) limit += stated(trace.steps[static_cast<std::size_t>(trace.best) - 1].resolution);
   return {"objective", found.objective <= best.objective_bound + limit,
           text("at most ", precise(best.objective_bound), " (not evaluated)"),
           text(precise(found.objective), " (allowance ", small_number(limit), ")")};
@@ -82,19 +104,20 @@ bool owns_up(const Step& row) {
   return row.certified.has_value() && !*row.certified;
 }
 
-Claim monotone_claim(const Trace& trace, const Allowance& allowance) {
+Claim monotone_claim(const Trace& trace, const Rounding& rounding) {
   return every_row("monotone objective", trace, "no row above the one before",
                    [&](const Step& before, const Step& row) -> std::string {
-                     if (owns_up(row) || !(row.objective > before.objective + allowance.at(before.objective)))
+                     if (owns_up(row) || !(row.objective > before.objective + rounding.between(before, row)))
                        return "";
                      return text("objective ", precise(row.objective), " after ", precise(before.objective));
                    });
 }
 
-// What a step owes: its promise; where it made none (a line search that left (0, 2)), not to move away.
-bool keeps_promise(const Step& before, const Step& row, const Allowance& allowance) {
-  const double owed = std::isnan(row.promised_descent) ? 0 : row.promised_descent;
-  return before.objective - row.objective >= owed - allowance.at(before.objective);
+// What a step owes: its promise, and in any case not to move away.
+bool keeps_promise(const Step& before, const Step& row, const Rounding& rounding) {
+  const double descent = before.objective - row.objective;
+  return descent >= -rounding.between(before, row) &&
+         (!(row.promised_descent > 0) || descent >= row.promised_descent - rounding.of_promise(before, row));
 }
 
 // A row that does not say its alpha has that of the run.
@@ -113,8 +136,8 @@ double plain_promise(const Trace& trace, const Step& before, const Step& row) {
   return weighted_step(trace, row) - 2 * before.certificate_gap;
 }
 
-bool is_plain(const Trace& trace, const Step& before, const Step& row, const Allowance& allowance) {
-  return std::abs(row.promised_descent - plain_promise(trace, before, row)) <= allowance.at(before.objective);
+bool is_plain(const Trace& trace, const Step& before, const Step& row, const Rounding& rounding) {
+  return std::abs(row.promised_descent - plain_promise(trace, before, row)) <= rounding.of_sums(before);
 }
 
 // A probe's swap goes all the way (alpha = 1) to another point, and promises by another rule.
@@ -123,46 +146,63 @@ bool may_be_swap(const Trace& trace, const Step& row) {
 }
 
 // Rows nobody evaluated (the last one, without its extra pass) promise, and are bounded, but show no descent.
-Claim promise_claim(const Trace& trace, const Allowance& allowance) {
+Claim promise_claim(const Trace& trace, const Rounding& rounding) {
   return every_row("promised descent", trace, "every step descends by what the method promises",
                    [&](const Step& before, const Step& row) -> std::string {
                      const double plain = plain_promise(trace, before, row);
                      if (trace.solver == "paper" && !std::isnan(plain) && !may_be_swap(trace, row) &&
-                         !is_plain(trace, before, row, allowance))
+                         !is_plain(trace, before, row, rounding))
                        return text("promises ", precise(row.promised_descent), ", the method ", precise(plain));
                      if (std::isnan(row.objective) || owns_up(row)) return "";
                      const double descent = before.objective - row.objective;
-                     if (!(std::abs(descent - row.actual_descent) <= allowance.at(before.objective)))
+                     if (!(std::abs(descent - row.actual_descent) <= rounding.of_sums(before)))
                        return text("says it descended by ", precise(row.actual_descent), ", its objectives by ",
                                    precise(descent));
-                     if (keeps_promise(before, row, allowance)) return "";
+                     if (keeps_promise(before, row, rounding)) return "";
                      return text("promised ", precise(row.promised_descent), ", descended by ", precise(descent));
                    });
 }
 
-Claim certified_claim(const Trace& trace, const Allowance& allowance) {
+// A row may state no more rounding than there can be, and the allowance of a step is that of both its ends.
+Claim rounding_claim(const Trace& trace, const Rounding& rounding) {
+  return every_row("stated rounding", trace, "no row states more rounding than its precision has",
+                   [&](const Step& before, const Step& row) -> std::string {
+                     for (const Step* step : {&before, &row})
+                       if (step->resolution > rounding.most(*step))
+                         return text("resolution ", small_number(step->resolution), ", at most ",
+                                     small_number(rounding.most(*step)));
+                     // What is granted to a promise beyond that is less than the promise: else it is none.
+                     const double both = before.resolution + row.resolution;
+                     const double most = 2 * both + std::max(0.0, row.promised_descent);
+                     if (row.allowance > most * (1 + 1e-9))
+                       return text("allowance ", small_number(row.allowance), ", at most ", small_number(most));
+                     return "";
+                   });
+}
+
+Claim certified_claim(const Trace& trace, const Rounding& rounding) {
   return every_row("certified flags", trace, "a step marked certified kept its promise",
                    [&](const Step& before, const Step& row) -> std::string {
                      if (owns_up(row) && trace.status != Status::certificate_failed)
                        return text("not certified, but the status is ", name(trace.status));
                      if (!row.certified.value_or(false)) return "";
                      if (std::isnan(row.objective)) return "certified, but its objective was not evaluated";
-                     return keeps_promise(before, row, allowance) ? "" : "certified, but it broke its promise";
+                     return keeps_promise(before, row, rounding) ? "" : "certified, but it broke its promise";
                    });
 }
 
 // sum ((2 - alpha)/alpha) ||Y_{k+1} - Y_k||^2 <= F_0 - F_K + 2 sum eps_k over plain steps; nullopt where a step of
 // another kind was made.
-std::optional<Claim> finite_length_claim(const Trace& trace, const Allowance& allowance) {
+std::optional<Claim> finite_length_claim(const Trace& trace, const Rounding& rounding) {
   double length = 0, limit = 0, gaps = 0, slack = 0;
   for (std::size_t k = 1; k < trace.steps.size(); ++k) {
     const Step &before = trace.steps[k - 1], &row = trace.steps[k];
     if (std::isnan(row.objective) || owns_up(row)) break;
     if (trace.solver != "paper" || std::isnan(weighted_step(trace, row))) return std::nullopt;
-    if (may_be_swap(trace, row) && !is_plain(trace, before, row, allowance)) return std::nullopt;
+    if (may_be_swap(trace, row) && !is_plain(trace, before, row, rounding)) return std::nullopt;
     length += weighted_step(trace, row);
     gaps += before.certificate_gap;
-    slack += allowance.at(before.objective);
+    slack += rounding.of_promise(before, row);
     limit = trace.steps.front().objective - row.objective + 2 * gaps + slack;
   }
   return Claim{"finite length", length <= limit, "the steps are no longer than their descent pays for",
@@ -172,16 +212,20 @@ std::optional<Claim> finite_length_claim(const Trace& trace, const Allowance& al
 }  // namespace
 
 std::vector<Claim> check_claims(const Trace& trace, const Found& found) {
-  const Allowance allowance(trace, found);
-  std::vector<Claim> claims{
-      same_count("dimension", trace.dim, found.dim),
-      same_count("rank", trace.rank, found.rank),
-      same_number("target trace", trace.target_trace, found.target_trace, allowance.with_squared_norm(0)),
-      objective_claim(trace, found, allowance),
-      monotone_claim(trace, allowance),
-      promise_claim(trace, allowance)};
-  if (const auto length = finite_length_claim(trace, allowance)) claims.push_back(*length);
-  claims.push_back(certified_claim(trace, allowance));
+  const Rounding rounding(trace, found);
+  std::vector<Claim> claims{same_count("dimension", trace.dim, found.dim), same_count("rank", trace.rank, found.rank)};
+  // A run of no steps whose start was not evaluated claims nothing of the target.
+  const bool looked = std::any_of(trace.steps.begin(), trace.steps.end(),
+                                  [](const Step& row) { return !std::isnan(row.objective); });
+  if (!looked && trace.steps.size() == 1 && !failed(trace.status)) return claims;
+  claims.insert(claims.end(), {
+      same_number("target trace", trace.target_trace, found.target_trace, 2 * rounding.of_sums(0.0)),
+      objective_claim(trace, found, rounding),
+      monotone_claim(trace, rounding),
+      promise_claim(trace, rounding),
+      rounding_claim(trace, rounding)});
+  if (const auto length = finite_length_claim(trace, rounding)) claims.push_back(*length);
+  claims.push_back(certified_claim(trace, rounding));
   return claims;
 }
 
@@ -194,18 +238,14 @@ template <Storage Scalar>
 Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target,
                     const Trace* trace) {
   Verification out;
-  // No step: the certificate at Y itself, by the most accurate route there is.
-  AlignOptions look_only;
-  look_only.steps = 0;
-  look_only.completion = false;
-  look_only.route = target.has_factor() ? Route::factor : Route::qr;
-  const Result<Scalar> result = align<Scalar>(target, factor, look_only);
-  if (!result.trace.steps.empty()) out.certificate = result.trace.steps.front();
+  // By the most accurate route there is.
+  out.certificate = evaluate<Scalar>(target, factor, target.has_factor() ? Route::factor : Route::qr).certificate;
   out.found = {factor.rows(),
                factor.cols(),
                target.trace(),
                factor.template cast<double>().squaredNorm(),
                target_distance_squared<Scalar>(factor, target),
+               out.certificate.resolution,
                std::numeric_limits<Scalar>::epsilon()};
   if (trace) out.claims = check_claims(*trace, out.found);
   return out;

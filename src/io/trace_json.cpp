@@ -26,6 +26,7 @@ Json to_json_object(const Step& step) {
   Json json;
   json["index"] = step.index;
   json["objective"] = number(step.objective);
+  json["resolution"] = number(step.resolution);
   json["certificate_gap"] = number(step.certificate_gap);
   json["feasibility"] = number(step.feasibility);
   json["orthogonality"] = number(step.orthogonality);
@@ -36,6 +37,7 @@ Json to_json_object(const Step& step) {
   json["promised_descent"] = number(step.promised_descent);
   json["actual_descent"] = number(step.actual_descent);
   json["objective_bound"] = number(step.objective_bound);
+  json["allowance"] = number(step.allowance);
   json["certified"] = step.certified ? Json(*step.certified) : Json(nullptr);
   json["passes"] = step.passes;
   json["seconds"] = number(step.seconds);
@@ -160,6 +162,7 @@ Step read_step(const Reader& json, Index row) {
   Step step;
   step.index = json.has("index") ? json.at("index").count() : row;
   step.objective = json.at("objective").number_or_null();
+  step.resolution = json.has("resolution") ? json.at("resolution").number_or_null() : not_a_number;
   step.certificate_gap = json.at("certificate_gap").number_or_null();
   step.feasibility = json.at("feasibility").number_or_null();
   step.orthogonality = json.at("orthogonality").number_or_null();
@@ -172,6 +175,7 @@ Step read_step(const Reader& json, Index row) {
   step.promised_descent = json.at("promised_descent").number_or_null();
   step.actual_descent = json.at("actual_descent").number_or_null();
   step.objective_bound = json.has("objective_bound") ? json.at("objective_bound").number_or_null() : not_a_number;
+  step.allowance = json.has("allowance") ? json.at("allowance").number_or_null() : not_a_number;
   step.certified = json.at("certified").truth_or_null();
   step.passes = json.at("passes").count();
   step.seconds = json.at("seconds").number_or_null();
@@ -197,6 +201,9 @@ Trace read_trace(const Reader& json, std::string_view where) {
   }
   trace.precision = json.at("precision").text();
   trace.status = json.at("status").status();
+  if (json.has("reason") && !json.at("reason").is_null()) {
+    trace.reason = json.at("reason").text();
+  }
   trace.target_trace = json.at("target_trace").number_or_null();
   trace.passes_total = json.at("passes_total").count();
   for (const Reader& step : json.at("steps").elements()) {
@@ -235,6 +242,7 @@ std::string to_json(const Trace& trace) {
   json["alpha"] = trace.alpha ? number(*trace.alpha) : Json(line_search);
   json["precision"] = trace.precision;
   json["status"] = name(trace.status);
+  json["reason"] = trace.reason.empty() ? Json(nullptr) : Json(trace.reason);
   json["target_trace"] = number(trace.target_trace);
   json["passes_total"] = trace.passes_total;
   json["best"] = trace.best;

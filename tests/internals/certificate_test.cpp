@@ -37,7 +37,9 @@ struct Explicit {
     basis.y_squared = y.squaredNorm();
   }
 
-  NullRule rule() const { return {sigma.norm(), 4 * eps, 4 * eps, 30 * eps}; }
+  NullRule rule() const {
+    return {.noise = 2 * eps * sigma.norm(), .length = 4 * eps, .relative = 30 * eps};
+  }
 
   double objective(const Small& at) const {
     return at.squaredNorm() + sigma.trace() - 2 * Eigen::JacobiSVD<Small>(root * at).singularValues().sum();
@@ -72,8 +74,9 @@ TEST(Certificate, APerturbedOneKeepsThePromiseWithItsGap) {
       Certificate certificate = exact;
       Block<double> noise(12, 4);
       Random(seed, 3).fill_normal<double>(noise);
-      certificate.m += size * exact.m.norm() / noise.norm() * noise;
-      measure_certificate(p.sigma, p.y, Small::Identity(4, 4), certificate);
+      CertificateParts parts{exact.seen, exact.directions, SmallVector::Ones(4), exact.doubt, SmallVector::Zero(4)};
+      parts.columns += size * exact.seen.norm() / noise.norm() * noise;
+      measure_certificate(p.sigma, p.y, parts, certificate);
       const Small q = p.root * certificate.m;
       const double largest = Eigen::JacobiSVD<Small>(q).singularValues()(0);
       EXPECT_LE(largest, 1 + 30 * 12 * eps);

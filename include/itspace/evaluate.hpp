@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// evaluate: the certificate at one factor, without a step. What align() knows of each iterate, for a factor at hand:
+// the exact objective and how finely it is known, the certificate, and the point B that a full step would go to.
+//
+//     const auto at = itspace::evaluate<double>(target, factor);
+//     at.certificate.objective;          // F(Y) = W2^2(YY', Sigma)
+//     2 * (factor - at.image);           // its gradient
+#pragma once
+
+#include <itspace/export.hpp>
+#include <itspace/target.hpp>
+#include <itspace/trace.hpp>
+
+#include <string>
+#include <type_traits>
+
+namespace itspace {
+
+template <Storage Scalar>
+struct Evaluation {
+  Step certificate;     // the row of the factor; NaN where the status is a failure
+  Block<Scalar> image;  // B = Sigma^(1/2) polar(Sigma^(1/2) Y), d x r; null directions are left alone
+  double target_trace = not_a_number;
+  Status status = Status::step_limit;  // or not_finite, not_a_covariance
+  std::string reason;                  // of a failure, where the status does not explain it
+};
+
+// One pass (a second where `automatic` turns to the factor of the target). A factor may have more columns than rows.
+template <Storage Scalar>
+ITSPACE_API Evaluation<Scalar> evaluate(TargetRef<Scalar> target,
+                                        const std::type_identity_t<ConstBlockView<Scalar>>& factor,
+                                        Route route = Route::automatic);
+
+}  // namespace itspace

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/objection.hpp"
+
+#include "core/lapack.hpp"
+#include "core/text.hpp"
+
+#include <Eigen/Cholesky>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace itspace {
+
+std::string objection_to(const ProductData& data, double target_trace, Index dim) {
+  if (!data.overwritten) return "apply() must overwrite its output block, and left what was in it";
+  if (target_trace < 0) return text("its trace is ", target_trace, ", and a covariance has none below 0");
+  const Small& theta = data.theta;
+  if (theta.rows() == 0 || !theta.allFinite() || !std::isfinite(target_trace)) return "";
+  // The rounding of a float32 matrix of that dimension, wherever it was made.
+  const double rounding = static_cast<double>(dim + 16) * std::numeric_limits<float>::epsilon();
+  const double norm = std::max(data.target_norm, theta.cwiseAbs().maxCoeff());
+
+  const double asymmetry = (theta - theta.transpose()).cwiseAbs().maxCoeff();
+  if (asymmetry > rounding * norm)
+    return text("Y'Sigma Y is not symmetric: entries that should agree differ by ", asymmetry, " where they are up to ",
+                norm);
+  if (data.seen_trace > target_trace + rounding * norm)
+    return text("the products show a trace of at least ", data.seen_trace, ", and trace() says ", target_trace);
+  const Small shifted = theta / norm + rounding * Small::Identity(theta.rows(), theta.cols());
+  SmallVector values;
+  if (norm > 0 && Eigen::LLT<Small>(shifted).info() != Eigen::Success &&
+      symmetric_eigenvalues(0.5 * (theta + theta.transpose()), values) && values.minCoeff() < -rounding * norm)
+    return text("Y'Sigma Y has an eigenvalue of ", values.minCoeff(), " where its largest is ", values.maxCoeff());
+  return "";
+}
+
+}  // namespace itspace

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What r x r data show of a target that is no covariance, at no extra pass.
+#pragma once
+
+#include "core/product.hpp"
+
+#include <string>
+
+namespace itspace {
+
+// The reason why no symmetric positive semidefinite Sigma with trace `target_trace` has these products; empty where
+// nothing speaks against it. What a covariance may show through rounding of its entries to float32 is no objection.
+std::string objection_to(const ProductData& data, double target_trace, Index dim);
+
+}  // namespace itspace
