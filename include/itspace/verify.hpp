@@ -21,7 +21,7 @@ struct Found {
   double factor_squared = not_a_number;  // ||Y||^2
   double objective = not_a_number;
   double resolution = not_a_number;  // of the objective
-  double epsilon = 0;  // of the storage type it was computed in
+  double epsilon = 0;                // of the storage type it was computed in
 };
 
 struct Claim {

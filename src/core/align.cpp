@@ -121,13 +121,13 @@ Evaluation<Scalar> evaluate(TargetRef<Scalar> target, const std::type_identity_t
   return PaperSolver<Scalar>(target, factor, look_only, 0).evaluate();
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
-  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, \
-                                        const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&);      \
-  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                          \
-                                        const std::type_identity_t<OnStep<Scalar>>&);                           \
-  template Evaluation<Scalar> evaluate<Scalar>(TargetRef<Scalar>,                                               \
-                                               const std::type_identity_t<ConstBlockView<Scalar>>&, Route);
+#define ITSPACE_INSTANTIATE(Scalar)                                                                                    \
+  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&,        \
+                                        const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&);             \
+  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                                 \
+                                        const std::type_identity_t<OnStep<Scalar>>&);                                  \
+  template Evaluation<Scalar> evaluate<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, \
+                                               Route);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

@@ -116,14 +116,15 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
   certificate.uncertainty = 4 * static_cast<double>(r) * eps64 * unit * k.s(0);
   for (Index i = 0; i < r; ++i) {
     const double s = i < k.s.size() ? unit * k.s(i) : 0.0, length = lengths(i);
-    const double noise = root_noise + rule.noise * (rule.of_columns && length > 0 ? (longest / length) * (longest / length) : 1.0);
+    const double noise =
+        root_noise + rule.noise * (rule.of_columns && length > 0 ? (longest / length) * (longest / length) : 1.0);
     const double energy = length > 0 ? (s / length) * (s / length) : 0.0;
     const bool is_null =
         !(energy > null_limit * noise) || length <= rule.length * y_length || s <= rule.relative * unit * k.s(0);
     (is_null ? null : seen).push_back(i);
     doubt(i) = is_null ? 1.0 : std::max(eps64, doubt_of(energy, noise, rule.of_roots));
-    // 2 s_i moves by s_i doubt_i, twice that with what directions share; what was left out as null is anything up to its
-    // own rounding.
+    // 2 s_i moves by s_i doubt_i, twice that with what directions share; what was left out as null is anything up to
+    // its own rounding.
     certificate.uncertainty += 2 * (is_null ? s + length * std::sqrt(noise) : s * doubt(i));
   }
   certificate.rank = static_cast<Index>(seen.size());
@@ -142,10 +143,10 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
   certificate.directions = k.v(Eigen::all, seen);
   certificate.doubt = doubt(seen);
   certificate.seen = std::ldexp(1.0, -half) * root.solve(k.u(Eigen::all, seen));
-  measure_certificate(theta_in, coordinates_in,
-                      {certificate.seen, certificate.directions, weights, certificate.doubt,
-                       SmallVector::Zero(certificate.rank)},
-                      certificate);
+  measure_certificate(
+      theta_in, coordinates_in,
+      {certificate.seen, certificate.directions, weights, certificate.doubt, SmallVector::Zero(certificate.rank)},
+      certificate);
 }
 
 void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,

@@ -32,14 +32,14 @@ struct NullRule {
 };
 
 struct Certificate {
-  Small m;                // q x r, = served served_directions'
-  Small served;           // q x p: the coefficients by directions, of very different sizes where energies are
+  Small m;                  // q x r, = served served_directions'
+  Small served;             // q x p: the coefficients by directions, of very different sizes where energies are
   Small served_directions;  // r x p, orthonormal
-  bool graded = false;    // they are so different that m, which mixes them, would lose the small ones in rounding
-  Small seen;             // q x rank: X seen is an orthonormal basis of the seen part of Sigma^(1/2) Y
-  Small directions;       // r x rank: the v_i of the seen part
-  SmallVector doubt;      // of the seen directions: the share of h_i that may be rounding
-  Small null_directions;  // r x (r - rank), orthonormal
+  bool graded = false;      // they are so different that m, which mixes them, would lose the small ones in rounding
+  Small seen;               // q x rank: X seen is an orthonormal basis of the seen part of Sigma^(1/2) Y
+  Small directions;         // r x rank: the v_i of the seen part
+  SmallVector doubt;        // of the seen directions: the share of h_i that may be rounding
+  Small null_directions;    // r x (r - rank), orthonormal
   Index rank = 0;
   double nuclear_norm = 0;   // tr(G^(1/2)) over the seen directions
   double gap = 0;            // eps = nuclear_norm - tr(m' theta c) >= 0
@@ -60,7 +60,7 @@ struct CertificateParts {
   Small directions;     // r x p, orthonormal
   SmallVector weights;  // p, at most 1
   SmallVector doubt;    // p
-  SmallVector margin;   // p: by how much more than measured a column may be too long (squared); it is shortened for that
+  SmallVector margin;  // p: by how much more than measured a column may be too long (squared); it is shortened for that
 };
 
 // Measures the parts against theta and c, whatever they are: sets feasibility, orthogonality and gap, and m with each

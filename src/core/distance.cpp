@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <itspace/evaluate.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
+#include <itspace/evaluate.hpp>
 
 #include "core/factors.hpp"
 #include "core/lapack.hpp"

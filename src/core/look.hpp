@@ -19,8 +19,8 @@ struct Look {
   double remainder = 0;       // tr Sigma - ||B||^2 >= 0
   double doubt = 0;           // of what is promised: promise_doubt
 
-  // F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)). The same as ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, but not through B,
-  // which is rounded to storage and, where it was completed, doubtful in directions that F does not see.
+  // F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)). The same as ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, but not through
+  // B, which is rounded to storage and, where it was completed, doubtful in directions that F does not see.
   double objective(double target_trace) const {
     return std::max(0.0, basis.y_squared + target_trace - 2 * certificate.nuclear_norm);
   }

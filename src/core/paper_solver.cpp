@@ -121,8 +121,8 @@ NullRule PaperSolver<Scalar>::null_rule(Route route) const {
   // The root of a dense Sigma has the rounding of Sigma's own energies in it.
   rule.of_roots = route == Route::factor;
   rule.of_columns = route == Route::gram;
-  rule.noise = look_.data.target_norm * kept_error_ *
-               (rule.of_roots ? by_factor_->energy_noise() : by_operator_.energy_noise());
+  rule.noise =
+      look_.data.target_norm * kept_error_ * (rule.of_roots ? by_factor_->energy_noise() : by_operator_.energy_noise());
   if (route == Route::root) rule.noise *= static_cast<double>(target_.dim());
   rule.length = 4 * eps();
   // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
@@ -137,8 +137,10 @@ std::optional<Status> PaperSolver<Scalar>::look(Index k, bool step_follows) {
   // Better routes for what this one could not resolve, one more pass each. qr where G was too ill-conditioned for gram,
   // and also where gram was asked for and leaves F unknown to far more than the rounding of its sums.
   const double limit = 10 * gram_condition_limit * static_cast<double>(look_.basis.r.cols());
-  const bool too_coarse = look_.certificate.uncertainty > most_uncertain * (resolution() - look_.certificate.uncertainty);
-  if (route_ == Route::gram && ((options_.route == Route::automatic && !(look_.certificate.condition <= limit)) || too_coarse))
+  const bool too_coarse =
+      look_.certificate.uncertainty > most_uncertain * (resolution() - look_.certificate.uncertainty);
+  if (route_ == Route::gram &&
+      ((options_.route == Route::automatic && !(look_.certificate.condition <= limit)) || too_coarse))
     if (const auto end = certify_by(Route::qr, step_follows)) return end;
   if (options_.route == Route::automatic) {
     // factor where products with Sigma lost directions that products with T may still see.
@@ -171,8 +173,8 @@ bool PaperSolver<Scalar>::promises_nothing(double alpha) const {
   return alpha * (2 - alpha) * look_.norms.difference_squared - 2 * look_.certificate.gap - look_.doubt < -resolution();
 }
 
-// Where a promise is empty, where the completed B is not what its certificate says, and where F is known so badly beside
-// what is promised (directions at the edge of what the route shows) that another route may know it better.
+// Where a promise is empty, where the completed B is not what its certificate says, and where F is known so badly
+// beside what is promised (directions at the edge of what the route shows) that another route may know it better.
 template <Storage Scalar>
 bool PaperSolver<Scalar>::needs_improvement() const {
   if (promises_nothing(alpha_) || (completed_ && look_.inconsistency() > resolution())) return true;
@@ -254,8 +256,7 @@ std::optional<Status> PaperSolver<Scalar>::certify_by(Route route, bool step_fol
 // Products with T leave no doubt: X = Q_A is orthonormal, and B is T times it.
 template <Storage Scalar>
 void PaperSolver<Scalar>::doubt_promise() {
-  look_.doubt =
-      look_.data.w_gram.size() > 0 ? promise_doubt(look_.data.w_gram, look_.basis, look_.certificate) : 0;
+  look_.doubt = look_.data.w_gram.size() > 0 ? promise_doubt(look_.data.w_gram, look_.basis, look_.certificate) : 0;
 }
 
 template <Storage Scalar>
@@ -356,8 +357,7 @@ double PaperSolver<Scalar>::search_line() {
   s.y_dot_b = y_dot_b.trace() / y_unit / y_unit;
   // Rounding of F from G: eps ||G|| under a square root, whose slope is that of the smallest eigenvalue.
   const double roots = eps() * look_.certificate.nuclear_norm * std::sqrt(look_.certificate.condition);
-  s.noise =
-      (2 * resolution() + 2 * static_cast<double>(r.cols()) * roots) / y_unit / y_unit;
+  s.noise = (2 * resolution() + 2 * static_cast<double>(r.cols()) * roots) / y_unit / y_unit;
   step_alpha_ = best_step(s);
   // W+ is a combination of W and Sigma Q_B: an operator route is needed.
   may_keep_product_ = route_ == Route::qr || route_ == Route::gram;

@@ -19,10 +19,10 @@ namespace itspace {
 inline constexpr Index completion_oversampling = 8;
 
 struct ProductData {
-  Small theta;             // q x q
-  Small coordinates;       // q x r
-  Small w_gram;            // W'W where W = Sigma Q was formed; empty elsewhere
-  double target_norm = 0;  // an estimate of ||Sigma||_2 from below
+  Small theta;              // q x q
+  Small coordinates;        // q x r
+  Small w_gram;             // W'W where W = Sigma Q was formed; empty elsewhere
+  double target_norm = 0;   // an estimate of ||Sigma||_2 from below
   double seen_trace = 0;    // an estimate of tr Sigma from below: tr(Q'Sigma Q) for an orthonormal Q; 0 for another
   bool overwritten = true;  // the target wrote its product over what was in the block
 };
@@ -64,8 +64,8 @@ class Product {
   // b = Sigma^(1/2) X m for the certificate of form(), or with more rows after extend().
   virtual void lift(const Certificate& certificate, BlockView<Scalar> b) = 0;
 
-  // The rounding of the seen energies in units of ||Sigma||: 2 eps where products with Sigma were taken, (2 eps)^2 where
-  // products with T were (which rounds their roots).
+  // The rounding of the seen energies in units of ||Sigma||: 2 eps where products with Sigma were taken, (2 eps)^2
+  // where products with T were (which rounds their roots).
   virtual double energy_noise() const = 0;
 };
 

@@ -162,8 +162,7 @@ std::optional<Status> RitzSolver<Scalar>::pass(Index k, bool own) {
   const Index applied = fresh_cols + (rides ? look_.basis.cols : 0);
   bool overwritten = true;
   if (applied > 0) {
-    overwritten =
-        apply_over<Scalar>(target_, s_.middleCols(fresh, applied), sigma_s_.middleCols(fresh, applied));
+    overwritten = apply_over<Scalar>(target_, s_.middleCols(fresh, applied), sigma_s_.middleCols(fresh, applied));
   }
   recorder_.add_passes(1);
   recorder_.set_target_trace(target_.trace());

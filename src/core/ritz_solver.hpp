@@ -82,9 +82,9 @@ class RitzSolver {
   Block<Scalar> y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs
   OperatorProduct<Scalar> product_;
   Look look_;
-  double objective_ = 0, resolution_ = 0;  // of the last row
+  double objective_ = 0, resolution_ = 0;                // of the last row
   double objective_before_ = 0, resolution_before_ = 0;  // of the one before
-  double ritz_objective_ = 0;              // tr Sigma - sum theta_i: the best that the subspace holds
+  double ritz_objective_ = 0;                            // tr Sigma - sum theta_i: the best that the subspace holds
 };
 
 }  // namespace itspace

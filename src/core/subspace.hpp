@@ -31,11 +31,11 @@ struct RitzPairs {
 };
 ITSPACE_API bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out);
 
-// The rank-r truncation of the Nystrom factor B = Sigma U theta^(-1/2) of Ritz vectors U is Sigma U a. `captured` is the
-// sum of its r leading squared singular values: F(Sigma U a) <= tr Sigma - captured. k = (Sigma U)'(Sigma U), whose
-// rounding is that of each column by itself, so that columns of any size keep their digits. theta is known up to `noise`:
-// values of at most twice that are left out, and the others are divided by (theta + noise)^(1/2), so that BB' <= Sigma
-// holds beyond doubt.
+// The rank-r truncation of the Nystrom factor B = Sigma U theta^(-1/2) of Ritz vectors U is Sigma U a. `captured` is
+// the sum of its r leading squared singular values: F(Sigma U a) <= tr Sigma - captured. k = (Sigma U)'(Sigma U), whose
+// rounding is that of each column by itself, so that columns of any size keep their digits. theta is known up to
+// `noise`: values of at most twice that are left out, and the others are divided by (theta + noise)^(1/2), so that BB'
+// <= Sigma holds beyond doubt.
 struct Polish {
   Small a;  // as many rows as there are Ritz vectors, r columns
   double captured = 0;

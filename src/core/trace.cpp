@@ -56,7 +56,8 @@ bool failed(Status status) {
 }
 
 bool Trace::certified() const {
-  return !failed(status) && std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.certified.value_or(true); });
+  return !failed(status) &&
+         std::all_of(steps.begin(), steps.end(), [](const Step& step) { return step.certified.value_or(true); });
 }
 
 bool unresolved(const Step& step) {

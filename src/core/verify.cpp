@@ -107,8 +107,7 @@ bool owns_up(const Step& row) {
 Claim monotone_claim(const Trace& trace, const Rounding& rounding) {
   return every_row("monotone objective", trace, "no row above the one before",
                    [&](const Step& before, const Step& row) -> std::string {
-                     if (owns_up(row) || !(row.objective > before.objective + rounding.between(before, row)))
-                       return "";
+                     if (owns_up(row) || !(row.objective > before.objective + rounding.between(before, row))) return "";
                      return text("objective ", precise(row.objective), " after ", precise(before.objective));
                    });
 }
@@ -215,15 +214,13 @@ std::vector<Claim> check_claims(const Trace& trace, const Found& found) {
   const Rounding rounding(trace, found);
   std::vector<Claim> claims{same_count("dimension", trace.dim, found.dim), same_count("rank", trace.rank, found.rank)};
   // A run of no steps whose start was not evaluated claims nothing of the target.
-  const bool looked = std::any_of(trace.steps.begin(), trace.steps.end(),
-                                  [](const Step& row) { return !std::isnan(row.objective); });
+  const bool looked =
+      std::any_of(trace.steps.begin(), trace.steps.end(), [](const Step& row) { return !std::isnan(row.objective); });
   if (!looked && trace.steps.size() == 1 && !failed(trace.status)) return claims;
-  claims.insert(claims.end(), {
-      same_number("target trace", trace.target_trace, found.target_trace, 2 * rounding.of_sums(0.0)),
-      objective_claim(trace, found, rounding),
-      monotone_claim(trace, rounding),
-      promise_claim(trace, rounding),
-      rounding_claim(trace, rounding)});
+  claims.insert(claims.end(),
+                {same_number("target trace", trace.target_trace, found.target_trace, 2 * rounding.of_sums(0.0)),
+                 objective_claim(trace, found, rounding), monotone_claim(trace, rounding),
+                 promise_claim(trace, rounding), rounding_claim(trace, rounding)});
   if (const auto length = finite_length_claim(trace, rounding)) claims.push_back(*length);
   claims.push_back(certified_claim(trace, rounding));
   return claims;

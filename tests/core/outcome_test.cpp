@@ -236,9 +236,8 @@ TEST_F(Outcome, TraceDescribesTheRun) {
 }
 
 TEST(Names, RoundTrip) {
-  for (const Status status :
-       {Status::step_limit, Status::converged, Status::stopped, Status::certificate_failed, Status::not_finite,
-        Status::not_a_covariance}) {
+  for (const Status status : {Status::step_limit, Status::converged, Status::stopped, Status::certificate_failed,
+                              Status::not_finite, Status::not_a_covariance}) {
     EXPECT_EQ(status_named(name(status)), status);
   }
   EXPECT_EQ(name(Status::certificate_failed), "certificate_failed");

@@ -37,9 +37,7 @@ struct Explicit {
     basis.y_squared = y.squaredNorm();
   }
 
-  NullRule rule() const {
-    return {.noise = 2 * eps * sigma.norm(), .length = 4 * eps, .relative = 30 * eps};
-  }
+  NullRule rule() const { return {.noise = 2 * eps * sigma.norm(), .length = 4 * eps, .relative = 30 * eps}; }
 
   double objective(const Small& at) const {
     return at.squaredNorm() + sigma.trace() - 2 * Eigen::JacobiSVD<Small>(root * at).singularValues().sum();

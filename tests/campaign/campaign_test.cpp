@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A short run of the campaign (script/campaign makes the long one).
+#include "campaign.hpp"
+
+#include <gtest/gtest.h>
+
+namespace itspace::test {
+namespace {
+
+constexpr std::uint64_t cases_per_test = 150;
+
+class Campaign : public ::testing::TestWithParam<std::uint64_t> {};
+
+TEST_P(Campaign, FindsNothing) {
+  int certified = 0;
+  for (std::uint64_t i = 0; i < cases_per_test; ++i) {
+    const Verdict verdict = run_case(GetParam() * cases_per_test + i);
+    certified += verdict.certified;
+    for (const Complaint& complaint : verdict.complaints)
+      ADD_FAILURE() << verdict.description << "\n" << name(complaint.fault) << ": " << complaint.what;
+  }
+  EXPECT_GT(certified, 100) << "the campaign hardly made a step";
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Campaign, ::testing::Range<std::uint64_t>(100, 108));
+
+}  // namespace
+}  // namespace itspace::test
