@@ -26,7 +26,8 @@ StepSize StepSize::lambda(double lambda) {
           "; the proximal weight must be positive and finite (alpha = 2 lambda/(1 + 2 lambda))");
   StepSize size;
   size.kind_ = Kind::fixed;
-  size.alpha_ = 2 * lambda / (1 + 2 * lambda);
+  constexpr double all_the_way = 1e17;  // where alpha rounds to 1; 2 lambda overflows later
+  size.alpha_ = lambda < all_the_way ? 2 * lambda / (1 + 2 * lambda) : 1;
   return size;
 }
 

@@ -42,6 +42,21 @@ TEST_F(Misuse, LambdaNotPositive) {
   expect_misuse({"0"}, [] { StepSize::lambda(0); });
   expect_misuse({"-3", "positive"}, [] { StepSize::lambda(-3); });
   expect_misuse({"nan"}, [] { StepSize::lambda(nan); });
+  expect_misuse({"inf"}, [] { StepSize::lambda(inf); });
+}
+
+// alpha = 2 lambda/(1 + 2 lambda) rises from 0 to 1 with lambda, over all of its range.
+TEST_F(Misuse, EveryLambdaHasAnAlpha) {
+  double last = 0;
+  for (int exponent = -1074; exponent <= 1023; ++exponent) {
+    const double lambda = std::ldexp(1.0, exponent), alpha = StepSize::lambda(lambda).resolve(3);
+    const long double expected = 2 * static_cast<long double>(lambda) / (1 + 2 * static_cast<long double>(lambda));
+    ASSERT_GE(alpha, last) << lambda;
+    ASSERT_LE(alpha, 1) << lambda;
+    ASSERT_LE(std::abs(alpha - expected), 2 * std::numeric_limits<double>::epsilon() * expected) << lambda;
+    last = alpha;
+  }
+  EXPECT_EQ(StepSize::lambda(std::numeric_limits<double>::max()).resolve(1), 1);
 }
 
 TEST_F(Misuse, NegativeSteps) {
