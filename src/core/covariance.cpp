@@ -8,6 +8,7 @@
 #include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace itspace {
 namespace {
@@ -16,18 +17,26 @@ namespace {
 template <Storage Scalar>
 Small widened(const ConstBlockView<Scalar>& sigma) {
   require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
+  check_finite<Scalar>(sigma, "covariance");
   return sigma.template cast<double>();
+}
+
+void check_values(const Eigen::VectorXd& values, const char* what) {
+  for (Index i = 0; i < values.size(); ++i)
+    require(std::isfinite(values(i)), what, "[", i, "] is ", values(i), "; all values must be finite");
 }
 
 }  // namespace
 
 template <Storage Scalar>
 Block<Scalar> covariance(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  check_finite<Scalar>(features, "features");
   return features_covariance<Scalar>(features, gather_moments<Scalar>(features, weights)).template cast<Scalar>();
 }
 
 template <Storage Scalar>
 Block<double> centred_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  check_finite<Scalar>(features, "features");
   const Moments moments = gather_moments<Scalar>(features, weights);
   Small rows(features.rows(), features.cols());
   centred_rows<Scalar>(features, moments, 0, rows);
@@ -37,11 +46,13 @@ Block<double> centred_factor(const ConstBlockView<Scalar>& features, const Eigen
 template <Storage Scalar>
 Block<double> compact_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
   if (features.rows() <= features.cols()) return centred_factor<Scalar>(features, weights);
+  check_finite<Scalar>(features, "features");
   return features_triangle<Scalar>(features, gather_moments<Scalar>(features, weights)).transpose();
 }
 
 template <Storage Scalar>
 Eigen::VectorXd mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  check_finite<Scalar>(features, "features");
   return gather_moments<Scalar>(features, weights).mean;
 }
 
@@ -56,7 +67,8 @@ template <Storage Scalar>
 double make_positive_definite(BlockView<Scalar> sigma) {
   Small wide = widened<Scalar>(sigma);
   double smallest = 0;
-  require(smallest_eigenvalue(wide, smallest), "the covariance has a value that is not finite");
+  if (wide.size() == 0) return 0;
+  require_converged(smallest_eigenvalue(wide, smallest), "eigenvalues of the covariance");
   if (smallest > 0) return 0;
   const double delta = -smallest + 1e-8;
   sigma.diagonal().array() += static_cast<Scalar>(delta);
@@ -115,8 +127,8 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
   Small copy = wide;
   SmallVector largest;
   double smallest = 0;
-  leading_eigenpairs(copy, 1, largest, nullptr);
-  require(smallest_eigenvalue(wide, smallest), "the eigenvalues of the covariance did not converge");
+  require_converged(leading_eigenpairs(copy, 1, largest, nullptr) && smallest_eigenvalue(wide, smallest),
+                    "eigenvalues of the covariance");
   const double limit = d * eps * std::max(0.0, largest(0));
   require(smallest >= -limit, "the covariance is indefinite: its smallest eigenvalue is ", smallest, " (limit ", -limit,
           ", largest ", largest(0), "). Pass a covariance, or add a ridge of at least ", -smallest, " to its diagonal");
@@ -126,15 +138,16 @@ template <Storage Scalar>
 Eigen::VectorXd leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
   Small wide = widened<Scalar>(sigma);
   SmallVector values;
-  require(leading_eigenpairs(wide, count, values, nullptr), "the covariance has a value that is not finite");
+  require_converged(leading_eigenpairs(wide, count, values, nullptr), "eigenvalues of the covariance");
   return values;
 }
 
 Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count) {
+  check_finite<double>(factor, "factor");
   Small tall = factor.rows() >= factor.cols() ? Small(factor) : Small(factor.transpose());
   const Small triangle = qr_triangle(tall);
   SmallVector values;
-  require(singular_values(triangle, values), "the factor has a value that is not finite");
+  require_converged(singular_values(triangle, values), "singular values of the factor");
   return values.head(std::min(count, values.size())).cwiseAbs2();
 }
 
@@ -148,20 +161,26 @@ Block<Scalar> truncate(const ConstBlockView<Scalar>& sigma, Index rank) {
 template <Storage Scalar>
 Block<Scalar> truncate_factor(const ConstBlockView<Scalar>& factor, Index rank) {
   check_rank(rank, factor.rows());
+  check_finite<Scalar>(factor, "factor");
   return Small(leading_part(factor.template cast<double>(), rank)).template cast<Scalar>();
 }
 
 double floor_r(double trace, const Eigen::VectorXd& leading, Index rank) {
+  require(std::isfinite(trace), "the trace is ", trace, "; it must be finite");
+  check_values(leading, "leading");
   return std::max(0.0, trace - leading.head(std::min(rank, leading.size())).sum());
 }
 
 double floor_r(const Eigen::VectorXd& eigenvalues, Index rank) {
+  check_values(eigenvalues, "eigenvalues");
   Eigen::VectorXd ascending = eigenvalues.cwiseMax(0.0);
   std::sort(ascending.begin(), ascending.end());
   return ascending.head(std::max<Index>(0, ascending.size() - rank)).sum();
 }
 
 double gap_r(double objective, double start_objective, double floor) {
+  if (!std::isfinite(objective) || !std::isfinite(start_objective) || !std::isfinite(floor))
+    return std::numeric_limits<double>::quiet_NaN();  // an objective that was not evaluated has no gap
   const double ahead = start_objective - floor;
   return ahead > 0 ? (objective - floor) / ahead : 0.0;
 }

@@ -105,6 +105,13 @@ Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& m
   return triangle;
 }
 
+void require_converged(bool converged, const char* what) {
+  if (!converged)
+    throw std::runtime_error(text("the ", what,
+                                  " did not converge by any of LAPACK's methods, or are out of range; scale the input "
+                                  "to order one, and if that does not help report it with the input"));
+}
+
 void check_rank(Index rank, Index dim) {
   require(rank >= 1 && rank <= dim, "rank is ", rank, " and the dimension is ", dim, "; 1 <= rank <= dimension");
 }
@@ -118,7 +125,7 @@ Small narrow_factor(const Small& factor) {
 Small leading_part(const Small& factor, Index rank) {
   const Small narrow = narrow_factor(factor);
   Svd parts;
-  require(svd(narrow, SvdSize::thin, parts), "the factor has a value that is not finite");
+  require_converged(svd(narrow, SvdSize::thin, parts), "singular values of the factor");
   const Index count = std::min(rank, parts.s.size());
   Small out = Small::Zero(factor.rows(), rank);
   out.leftCols(count) = parts.u.leftCols(count) * parts.s.head(count).asDiagonal();
@@ -128,7 +135,7 @@ Small leading_part(const Small& factor, Index rank) {
 Small leading_root(Small& sigma, Index count) {
   SmallVector values;
   Small vectors;
-  require(leading_eigenpairs(sigma, count, values, &vectors), "the covariance has a value that is not finite");
+  require_converged(leading_eigenpairs(sigma, count, values, &vectors), "eigenvalues of the covariance");
   return vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
 }
 

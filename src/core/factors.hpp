@@ -36,6 +36,9 @@ Small features_covariance(const ConstBlockView<Scalar>& features, const Moments&
 template <Storage Scalar>
 Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments);
 
+// Throws std::runtime_error where LAPACK gave up on finite input: `what` did not converge.
+void require_converged(bool converged, const char* what);
+
 // Throws std::invalid_argument unless 1 <= rank <= dim.
 void check_rank(Index rank, Index dim);
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <itspace/covariance.hpp>
 #include <itspace/evaluate.hpp>
 #include <itspace/gradient.hpp>
 
@@ -19,7 +20,8 @@ constexpr Index chunk_rows = 1024;
 // U V' over the singular directions that are more than rounding: the polar factor where a has full rank.
 Small compact_polar(const Small& a) {
   Svd parts;
-  require(svd(a, SvdSize::thin, parts), "the product of the features with the factor is not finite");
+  require(a.allFinite(), "the product of the features with the factor is not finite; scale them down");
+  require_converged(svd(a, SvdSize::thin, parts), "singular values of the features' product with the factor");
   const double cut = static_cast<double>(std::max(a.rows(), a.cols())) * std::numeric_limits<double>::epsilon();
   Index rank = 0;
   while (rank < parts.s.size() && parts.s(rank) > cut * parts.s(0)) ++rank;
@@ -31,6 +33,7 @@ Small compact_polar(const Small& a) {
 template <Storage Scalar>
 ObjectiveGradient<Scalar> objective_and_gradient(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                                  TargetRef<Scalar> target) {
+  check_finite<Scalar>(factor, "factor");
   const auto at = evaluate<Scalar>(target, factor);
   require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
   require(!failed(at.status),
@@ -47,6 +50,8 @@ FeaturesGradient<Scalar> objective_and_features_gradient(const std::type_identit
   require(factor.rows() == d, "the factor has ", factor.rows(), " rows and the features have ", d,
           " columns; a factor is d x r for features of dimension d");
   require(factor.cols() >= 1, "the factor has no columns; it needs at least one");
+  check_finite<Scalar>(factor, "factor");
+  check_finite<Scalar>(features, "features");
   const Moments moments = gather_moments<Scalar>(features, weights);
   const Block<double> y = factor.template cast<double>(), y_transposed = y.transpose();
   const Index r = y.cols();

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lapack.hpp"
 
+#include "core/text.hpp"
+
 #include <cblas.h>
 #include <lapacke.h>
 
 #include <Eigen/Eigenvalues>
 #include <algorithm>
+#include <limits>
+#include <new>
 #include <vector>
 
 namespace itspace {
@@ -15,6 +19,72 @@ lapack_int as_int(Index n) {
   return static_cast<lapack_int>(n);
 }
 
+// Whether LAPACK reached its end. A positive info is an outcome, for the caller to judge; want of memory is not, nor is
+// an argument that LAPACK calls wrong.
+bool done(lapack_int info, const char* routine) {
+  if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR) throw std::bad_alloc();
+  if (info < 0) throw std::logic_error(text("LAPACK's ", routine, " refused its argument ", -info));
+  return info == 0;
+}
+
+// All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up. `restore`
+// brings `a` back to what it was.
+template <class Restore>
+bool all_eigenpairs(char job, Small& a, SmallVector& values, Restore restore) {
+  const lapack_int n = as_int(a.rows());
+  values.resize(a.rows());
+  if (done(LAPACKE_dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyevd")) return true;
+  restore();
+  return done(LAPACKE_dsyev(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyev");
+}
+
+// Ascending eigenvalues `from` to `to`, counted from 1, with vectors where `vectors` has room for them. dsyevr gives up
+// on some clusters (an identity that was rounded is one); then all are made and these are taken. `a` is overwritten.
+bool some_eigenpairs(Small& a, Index from, Index to, SmallVector& values, Small* vectors) {
+  const Index n = a.rows(), count = to - from + 1;
+  // LAPACK destroys the lower triangle and the diagonal, and leaves the mirrored upper one alone: a copy for nothing.
+  a.triangularView<Eigen::StrictlyUpper>() = a.transpose();
+  const SmallVector diagonal = a.diagonal();
+  const auto restore = [&] {
+    a.triangularView<Eigen::StrictlyLower>() = a.transpose();
+    a.diagonal() = diagonal;
+  };
+  SmallVector ascending(n);
+  double unused = 0;
+  std::vector<lapack_int> support(static_cast<std::size_t>(2 * count));
+  lapack_int got = 0;
+  const lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', count == n ? 'A' : 'I', 'L', as_int(n),
+                                         a.data(), as_int(n), 0, 0, as_int(from), as_int(to), 0, &got, ascending.data(),
+                                         vectors ? vectors->data() : &unused, vectors ? as_int(n) : 1, support.data());
+  if (done(info, "dsyevr") && got == as_int(count)) {
+    values = ascending.head(count);
+    return true;
+  }
+  restore();
+  if (!all_eigenpairs(vectors ? 'V' : 'N', a, ascending, restore)) return false;
+  values = ascending.segment(from - 1, count);
+  if (vectors) *vectors = a.middleCols(from - 1, count);
+  return true;
+}
+
+// a = u diag(s) v', v' in vt; null pointers for values alone. Divide and conquer, then QR iteration where that gives
+// up.
+bool any_svd(char job, const Small& a, SmallVector& s, Small* u, Small* vt) {
+  const lapack_int m = as_int(a.rows()), n = as_int(a.cols());
+  double unused = 0;
+  double *u_data = u ? u->data() : &unused, *vt_data = vt ? vt->data() : &unused;
+  const lapack_int u_stride = u ? m : 1, vt_stride = vt ? as_int(vt->rows()) : 1;
+  Small copy = a;
+  if (done(LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data, vt_stride),
+           "dgesdd"))
+    return true;
+  copy = a;
+  SmallVector superdiagonal(std::max<Index>(1, s.size()));
+  return done(LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data,
+                             vt_stride, superdiagonal.data()),
+              "dgesvd");
+}
+
 }  // namespace
 
 bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors) {
@@ -22,23 +92,22 @@ bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors) {
   vectors = a;
   values.resize(a.rows());
   if (a.rows() == 0) return true;
-  return LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'V', 'L', as_int(a.rows()), vectors.data(), as_int(a.rows()),
-                        values.data()) == 0;
+  return all_eigenpairs('V', vectors, values, [&] { vectors = a; });
 }
 
 bool symmetric_eigenvalues(const Small& a, SmallVector& values) {
   if (!a.allFinite()) return false;
+  values.resize(a.rows());
+  if (a.rows() == 0) return true;
   // For r x r matrices Eigen's tridiagonalisation beats the call into LAPACK.
   constexpr Index small_enough = 48;
   if (a.rows() <= small_enough) {
     Eigen::SelfAdjointEigenSolver<Small> solver(a, Eigen::EigenvaluesOnly);
     values = solver.eigenvalues();
-    return solver.info() == Eigen::Success;
+    if (solver.info() == Eigen::Success) return true;
   }
   Small copy = a;
-  values.resize(a.rows());
-  return LAPACKE_dsyevd(LAPACK_COL_MAJOR, 'N', 'L', as_int(a.rows()), copy.data(), as_int(a.rows()), values.data()) ==
-         0;
+  return all_eigenpairs('N', copy, values, [&] { copy = a; });
 }
 
 bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vectors) {
@@ -47,44 +116,23 @@ bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vecto
   values.resize(count);
   if (vectors) vectors->resize(n, count);
   if (count == 0) return true;
-  if (!a.allFinite()) return false;
-  SmallVector ascending(n);
-  Small found(vectors ? n : 1, vectors ? count : 1);
-  std::vector<lapack_int> support(static_cast<std::size_t>(2 * std::max<Index>(1, count)));
-  lapack_int got = 0;
-  const bool all = count == n;
-  const lapack_int info =
-      LAPACKE_dsyevr(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', all ? 'A' : 'I', 'L', as_int(n), a.data(), as_int(n), 0, 0,
-                     as_int(n - count + 1), as_int(n), 0, &got, ascending.data(), found.data(),
-                     as_int(std::max<Index>(1, found.rows())), support.data());
-  if (info != 0 || got != as_int(count)) return false;
-  values = ascending.head(count).reverse();
-  if (vectors) *vectors = found.rowwise().reverse();
+  if (!a.allFinite() || !some_eigenpairs(a, n - count + 1, n, values, vectors)) return false;
+  values.reverseInPlace();
+  if (vectors) vectors->rowwise().reverseInPlace();
   return true;
 }
 
 bool smallest_eigenvalue(Small& a, double& value) {
-  if (!a.allFinite()) return false;
-  SmallVector ascending(a.rows());
-  lapack_int got = 0;
-  lapack_int support[2] = {};
-  double unused = 0;
-  const lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, 'N', 'I', 'L', as_int(a.rows()), a.data(), as_int(a.rows()),
-                                         0, 0, 1, 1, 0, &got, ascending.data(), &unused, 1, support);
-  if (info != 0 || got != 1) return false;
-  value = ascending(0);
+  SmallVector values;
+  if (!a.allFinite() || a.rows() == 0 || !some_eigenpairs(a, 1, 1, values, nullptr)) return false;
+  value = values(0);
   return true;
 }
 
 bool singular_values(const Small& a, SmallVector& values) {
-  const Index m = a.rows(), n = a.cols();
   if (!a.allFinite()) return false;
-  values.resize(std::min(m, n));
-  if (values.size() == 0) return true;
-  Small copy = a;
-  double unused = 0;
-  return LAPACKE_dgesdd(LAPACK_COL_MAJOR, 'N', as_int(m), as_int(n), copy.data(), as_int(m), values.data(), &unused, 1,
-                        &unused, 1) == 0;
+  values.resize(std::min(a.rows(), a.cols()));
+  return values.size() == 0 || any_svd('N', a, values, nullptr, nullptr);
 }
 
 bool svd(const Small& a, SvdSize size, Svd& out) {
@@ -97,20 +145,18 @@ bool svd(const Small& a, SvdSize size, Svd& out) {
     out.v.setIdentity(n, full ? n : 0);
     return true;
   }
-  Small copy = a, vt(full ? n : k, n);
+  Small vt(full ? n : k, n);
   out.u.resize(m, full ? m : k);
-  const lapack_int info =
-      LAPACKE_dgesdd(LAPACK_COL_MAJOR, full ? 'A' : 'S', as_int(m), as_int(n), copy.data(), as_int(m), out.s.data(),
-                     out.u.data(), as_int(m), vt.data(), as_int(vt.rows()));
+  const bool converged = any_svd(full ? 'A' : 'S', a, out.s, &out.u, &vt);
   out.v = vt.transpose();
-  return info == 0;
+  return converged;
 }
 
 bool cholesky(Small& a) {
   const Index n = a.rows();
   if (n == 0) return true;
   if (!a.allFinite()) return false;
-  if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', as_int(n), a.data(), as_int(n)) != 0) return false;
+  if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', as_int(n), a.data(), as_int(n)), "dpotrf")) return false;
   a.triangularView<Eigen::StrictlyUpper>().setZero();
   return true;
 }
@@ -121,7 +167,9 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
   Small l = a;
   std::vector<lapack_int> pivots(static_cast<std::size_t>(n));
   lapack_int rank = 0;
-  LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', as_int(n), l.data(), as_int(n), pivots.data(), &rank, tolerance);
+  // Not done means that pivots of the tolerance came before the end: what the rank says.
+  done(LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', as_int(n), l.data(), as_int(n), pivots.data(), &rank, tolerance),
+       "dpstrf");
   l.triangularView<Eigen::StrictlyUpper>().setZero();
   Small out(n, Index(rank));
   for (Index i = 0; i < n; ++i) out.row(Index(pivots[static_cast<std::size_t>(i)]) - 1) = l.row(i).head(rank);
@@ -130,7 +178,8 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
 
 void congruence(const Small& l, Small& b) {
   const Index n = b.rows();
-  if (n > 0) LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', as_int(n), b.data(), as_int(n), l.data(), as_int(n));
+  if (n > 0)
+    done(LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', as_int(n), b.data(), as_int(n), l.data(), as_int(n)), "dsygst");
 }
 
 Small product_transposed(const Small& a, const Small& b) {
@@ -152,8 +201,10 @@ Small qr_triangle(Small& a) {
   const Index m = a.rows(), n = a.cols(), k = std::min(m, n);
   Small r = Small::Zero(k, n);
   if (k == 0) return r;
+  // LAPACKE refuses NaN and would leave `a` as it is, a triangle of something else.
+  if (!a.allFinite()) return r.setConstant(std::numeric_limits<double>::quiet_NaN());
   SmallVector tau(k);
-  LAPACKE_dgeqrf(LAPACK_COL_MAJOR, as_int(m), as_int(n), a.data(), as_int(m), tau.data());
+  done(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, as_int(m), as_int(n), a.data(), as_int(m), tau.data()), "dgeqrf");
   r.triangularView<Eigen::Upper>() = a.topRows(k);
   return r;
 }

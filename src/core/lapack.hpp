@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The LAPACK calls of the core, on Eigen's column-major double matrices. They return false where LAPACK did not
-// converge or met a non-finite number; the caller decides what that means. Marked for export is what the other
-// libraries of this project use; the header is not installed.
+// The LAPACK calls of the core, on Eigen's column-major double matrices. They return false where the input has a
+// non-finite number, or where LAPACK did not converge by its fastest method nor by the slower ones that follow it; the
+// caller decides what that means. Want of memory throws std::bad_alloc. Marked for export is what the other libraries
+// of this project use; the header is not installed.
 #pragma once
 
 #include <itspace/block.hpp>
@@ -41,7 +42,8 @@ void congruence(const Small& l, Small& b);
 Small product_transposed(const Small& a, const Small& b);
 void add_gram(const Small& a, Small& sum);
 
-// The upper triangular R (min(m, n) x n) of a = Q R, Householder. `a` is overwritten.
+// The upper triangular R (min(m, n) x n) of a = Q R, Householder; all NaN where a has a non-finite number. `a` is
+// overwritten.
 Small qr_triangle(Small& a);
 
 }  // namespace itspace

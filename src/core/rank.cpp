@@ -23,6 +23,8 @@ void check_share(double share) {
 Index rank_explaining(const Eigen::VectorXd& descending, double trace, double share) {
   check_share(share);
   require(std::isfinite(trace) && trace >= 0, "the trace is ", trace, "; it must be finite and 0 or more");
+  for (Index i = 0; i < descending.size(); ++i)
+    require(std::isfinite(descending(i)), "eigenvalue ", i, " is ", descending(i), "; all must be finite");
   // Eigenvalues and trace are rounded; a share of 1 must not hang on their last digits.
   const double wanted = share * trace * (1 - 1e-12);
   double sum = 0;

@@ -119,7 +119,7 @@ TEST(Gradient, MisuseNamesTheSizes) {
   Block<double> bad = features;
   bad(1, 1) = std::nan("");
   expect_throws_naming<std::invalid_argument>(
-      {"not finite"}, [&] { objective_and_features_gradient<double>(Block<double>::Ones(4, 1), bad); });
+      {"features[1, 1] is nan"}, [&] { objective_and_features_gradient<double>(Block<double>::Ones(4, 1), bad); });
 }
 
 }  // namespace

@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
+
 namespace itspace::test {
 namespace {
 
@@ -101,6 +104,53 @@ TEST(TruncateFactor, WideAndTallFactors) {
     const RealMatrix x = real(factor) * real(factor).transpose();
     const Real rest = s.size() > rank ? s.tail(s.size() - rank).cwiseAbs2().matrix().norm() : Real(0);
     EXPECT_LE(std::abs((x - y * y.transpose()).norm() - rest), ratio_limit * Real(dim) * eps<double> * x.norm());
+  }
+}
+
+// U U' is the identity to rounding: the eigenvalues are one cluster, on which LAPACK's fastest method gives up at
+// times.
+TYPED_TEST(Truncate, WhitenedCovariancesConverge) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Draw draw(seed);
+    const Index dim = 2 + Index(seed % 39);
+    const Matrix u = draw.orthonormal(dim, dim), product = u * u.transpose();
+    const Block<TypeParam> sigma = block<TypeParam>(0.5 * (product + product.transpose()));
+    for (const Index rank : {Index(1), dim / 2, dim}) {
+      SCOPED_TRACE(std::to_string(seed) + " " + std::to_string(rank));
+      Block<TypeParam> y;
+      ASSERT_NO_THROW(y = truncate<TypeParam>(sigma, rank));
+      const RealMatrix gram = real(y).transpose() * real(y);
+      // Eigenvectors of one cluster are LAPACK's least orthogonal ones.
+      EXPECT_LE(ratio<TypeParam>((gram - RealMatrix::Identity(rank, rank)).norm(), dim, 1), 10 * ratio_limit);
+      ASSERT_NO_THROW(leading_eigenvalues<TypeParam>(sigma, rank));
+    }
+    ASSERT_NO_THROW(check_covariance<TypeParam>(sigma));
+  }
+}
+
+// A value that is not finite is named, not carried along or lost on the way.
+TYPED_TEST(Truncate, NonFiniteValuesAreNamed) {
+  for (const TypeParam poison :
+       {std::numeric_limits<TypeParam>::quiet_NaN(), std::numeric_limits<TypeParam>::infinity()}) {
+    for (const auto& [rows, cols] : {std::pair<Index, Index>{4, 9}, {9, 4}, {4, 4}}) {
+      for (const auto& [i, j] : {std::pair<Index, Index>{0, 3}, {3, 0}, {2, 2}}) {
+        Block<TypeParam> factor = block<TypeParam>(Draw(1).gaussian(rows, cols));
+        factor(i, j) = poison;
+        const std::string place = "factor[" + std::to_string(i) + ", " + std::to_string(j) + "]";
+        expect_throws_naming<std::invalid_argument>({place}, [&] { truncate_factor<TypeParam>(factor, 2); });
+        const Block<double> wide_factor = factor.template cast<double>();
+        expect_throws_naming<std::invalid_argument>({place}, [&] { leading_eigenvalues_of_factor(wide_factor, 2); });
+      }
+    }
+    Block<TypeParam> sigma = Block<TypeParam>::Identity(5, 5);
+    sigma(1, 3) = poison;  // above the diagonal, where LAPACK does not look
+    for (const auto& call :
+         {std::function<void()>([&] { truncate<TypeParam>(sigma, 2); }),
+          std::function<void()>([&] { leading_eigenvalues<TypeParam>(sigma, 2); }), std::function<void()>([&] {
+            Block<TypeParam> copy = sigma;
+            make_positive_definite<TypeParam>(copy);
+          })})
+      expect_throws_naming<std::invalid_argument>({"covariance[1, 3]"}, call);
   }
 }
 
