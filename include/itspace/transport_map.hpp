@@ -70,10 +70,11 @@ class ITSPACE_API TransportMap {
     Block<double> basis;                 // d x m, orthonormal columns
     Block<double> core;                  // m x m
     Eigen::VectorXd mean_from, mean_to;  // d
-    Block<double> from_core, to_core;    // m x m: the two covariances inside the basis
+    Block<double> from_root, to_root;    // m x m, lower triangular: LL' are the two covariances inside the basis
     double from_remainder = 1, to_remainder = 1;
   };
-  // @pre the shapes fit each other, and basis has orthonormal columns.
+  // @pre the shapes fit each other, basis has orthonormal columns, the roots are lower triangles with positive
+  // diagonals.
   explicit TransportMap(Parts parts);
   const Parts& parts() const { return parts_; }
 
@@ -100,8 +101,9 @@ class ITSPACE_API TransportMap {
   void prepare();
 
   Parts parts_;
-  // (core/scalar - I)' basis', m x d, and the basis, in both storage types: apply is two skinny
-  // products.
+  // (core/scale - I)' basis', m x d, and the basis, in both storage types: apply is two skinny products. The scale is
+  // `scalar` where the basis leaves something outside.
+  double scale_ = 1;
   Block<double> update_;
   Block<float> basis32_, update32_;
 };

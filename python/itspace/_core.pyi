@@ -124,8 +124,8 @@ class TransportMap:
         core: Array,
         mean_from: Array,
         mean_to: Array,
-        from_core: Array,
-        to_core: Array,
+        from_root: Array,
+        to_root: Array,
         from_remainder: float,
         to_remainder: float,
     ) -> TransportMap: ...

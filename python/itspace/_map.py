@@ -15,7 +15,7 @@ from ._target import Target, as_target
 from ._types import Array, Covariance, MapKind
 
 _FORMAT = "itspace.map/1"
-_MATRICES = ("basis", "core", "from_core", "to_core")
+_MATRICES = ("basis", "core", "from_root", "to_root")
 _VECTORS = ("mean_from", "mean_to")
 _NUMBERS = ("scalar", "from_remainder", "to_remainder")
 

@@ -63,19 +63,19 @@ nb::object parts_of(const TransportMap& map) {
   out["core"] = to_numpy<double>(Block<double>(parts.core));
   out["mean_from"] = to_numpy(Eigen::VectorXd(parts.mean_from));
   out["mean_to"] = to_numpy(Eigen::VectorXd(parts.mean_to));
-  out["from_core"] = to_numpy<double>(Block<double>(parts.from_core));
-  out["to_core"] = to_numpy<double>(Block<double>(parts.to_core));
+  out["from_root"] = to_numpy<double>(Block<double>(parts.from_root));
+  out["to_root"] = to_numpy<double>(Block<double>(parts.to_root));
   out["from_remainder"] = parts.from_remainder;
   out["to_remainder"] = parts.to_remainder;
   return out;
 }
 
 TransportMap from_parts(const std::string& kind, double scalar, const Matrix<double>& basis, const Matrix<double>& core,
-                        const Vector& mean_from, const Vector& mean_to, const Matrix<double>& from_core,
-                        const Matrix<double>& to_core, double from_remainder, double to_remainder) {
+                        const Vector& mean_from, const Vector& mean_to, const Matrix<double>& from_root,
+                        const Matrix<double>& to_root, double from_remainder, double to_remainder) {
   return TransportMap(TransportMap::Parts{kind_named(kind), scalar, view<double>(basis), view<double>(core),
-                                          copy_of(mean_from), copy_of(mean_to), view<double>(from_core),
-                                          view<double>(to_core), from_remainder, to_remainder});
+                                          copy_of(mean_from), copy_of(mean_to), view<double>(from_root),
+                                          view<double>(to_root), from_remainder, to_remainder});
 }
 
 nb::object diagnosis_of(const TransportMap& map, std::optional<Index> samples_from, std::optional<Index> samples_to) {
@@ -98,7 +98,7 @@ void add_map(nb::module_& module) {
       .def_static("from_models", &from_models, nb::arg("from_factor"), nb::arg("from_mean"), nb::arg("from_remainder"),
                   nb::arg("to_factor"), nb::arg("to_mean"), nb::arg("to_remainder"), nb::arg("kind"))
       .def_static("from_parts", &from_parts, nb::arg("kind"), nb::arg("scalar"), nb::arg("basis"), nb::arg("core"),
-                  nb::arg("mean_from"), nb::arg("mean_to"), nb::arg("from_core"), nb::arg("to_core"),
+                  nb::arg("mean_from"), nb::arg("mean_to"), nb::arg("from_root"), nb::arg("to_root"),
                   nb::arg("from_remainder"), nb::arg("to_remainder"))
       .def("parts", &parts_of)
       .def("apply_in_place", &apply<float>, nb::arg("samples").noconvert())

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <itspace/covariance.hpp>
 #include <itspace/evaluate.hpp>
 #include <itspace/transport_map.hpp>
 
+#include "core/factors.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
 #include "kernels/block_ops.hpp"
 
-#include <Eigen/Cholesky>
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace itspace {
 namespace {
@@ -25,32 +25,56 @@ void check_model(const LowRankGaussian& model, const char* which) {
           " values and a factor of ", model.factor.rows(), " rows; they must agree");
   require(model.remainder > 0 && std::isfinite(model.remainder), "the ", which, " model has remainder ",
           model.remainder, "; it must be positive, since the map divides by it");
-  require(model.factor.allFinite() && model.mean.allFinite(), "the ", which, " model has a value that is not finite");
+  check_finite<double>(model.factor, text("the ", which, " model's factor"));
+  require(model.mean.allFinite(), "the ", which, " model's mean has a value that is not finite");
 }
 
-// a^(power) for symmetric positive definite a.
-Small power(const Small& a, double exponent) {
-  SmallVector values;
-  Small vectors;
-  require(symmetric_eigen(0.5 * (a + a.transpose()), values, vectors), "the map's core has a value that is not finite");
-  const SmallVector powered = values.cwiseMax(std::numeric_limits<double>::min()).array().pow(exponent).matrix();
-  return vectors * powered.asDiagonal() * vectors.transpose();
+// The lower triangular L with LL' = YY' + delta I and a positive diagonal, from the QR of [Y'; sqrt(delta) I]: YY' is
+// never formed, so that delta is lost only where it is eps^2 of it.
+Small lower_root(const Small& factor, double remainder) {
+  const Index m = factor.rows(), r = factor.cols();
+  Small stacked = Small::Zero(r + m, m);
+  stacked.topRows(r) = factor.transpose();
+  stacked.bottomRows(m).diagonal().setConstant(std::sqrt(remainder));
+  Small l = qr_triangle(stacked).transpose();
+  for (Index j = 0; j < m; ++j)
+    if (l(j, j) < 0) l.col(j) *= -1;
+  return l;
 }
 
-Small lower_root(const Small& a) {
-  const Eigen::LLT<Small> llt(a);
-  require(llt.info() == Eigen::Success, "the map's core is not positive definite; use a larger remainder");
-  return llt.matrixL();
+Svd decomposed(const Small& a) {
+  Svd parts;
+  require_converged(svd(a, SvdSize::full, parts), "singular values of the map's core");
+  return parts;
 }
 
-// The symmetric A with A X A = S: L^(-T) (L'SL)^(1/2) L^(-1), X = LL'.
-Small monge_core(const Small& from, const Small& to) {
-  const Small l = lower_root(from);
-  const Small root = power(l.transpose() * to * l, 0.5);
-  const auto upper = l.transpose().triangularView<Eigen::Upper>();
-  const Small half = upper.solve(root);                     // L^(-T) root
-  const Small core = upper.solve(Small(half.transpose()));  // (half L^(-1))', root being symmetric
+// A L for the map A from X = LL' to S = MM': where the columns of L go. With the SVD L'M = U D V' it is M V U' for the
+// Monge map, whose A = M V U' L^(-1) = L^(-T) U D U' L^(-1) is symmetric; and S^(1/2) U V' with L = U D V' and
+// S^(1/2) from the SVD of M for whitening, whose A = S^(1/2) X^(-1/2).
+Small images(const Small& l, const Small& m, MapKind kind) {
+  if (kind == MapKind::monge) {
+    const Svd coupling = decomposed(product_transposed(l, m));
+    return m * (coupling.v * coupling.u.transpose());
+  }
+  const Svd from = decomposed(l), to = decomposed(m);
+  return to.u * (to.s.asDiagonal() * (to.u.transpose() * from.u)) * from.v.transpose();
+}
+
+Small core_of(const Small& l, const Small& m, MapKind kind) {
+  const Small moved_transposed = images(l, m, kind).transpose();
+  const Small core = l.transpose().triangularView<Eigen::Upper>().solve(moved_transposed).transpose();
+  require(core.allFinite(),
+          "a remainder is too small beside its factor for a map (the rounding of the factor's length, ",
+          "squared, is more); use a larger one");
+  if (kind == MapKind::whiten) return core;
   return 0.5 * (core + core.transpose());
+}
+
+void check_root(const Block<double>& root, const char* which) {
+  check_finite<double>(root, text("the map's ", which, "_root"));
+  for (Index i = 0; i < root.rows(); ++i)
+    require(root(i, i) > 0 && root.row(i).tail(root.cols() - i - 1).isZero(0), "row ", i, " of the map's ", which,
+            "_root is not one of a lower triangle with a positive diagonal; it must be one");
 }
 
 }  // namespace
@@ -59,6 +83,8 @@ template <Storage Scalar>
 LowRankGaussian model_of(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                          const Eigen::VectorXd& mean, double floor) {
   require(floor > 0 && std::isfinite(floor), "the floor of the remainder is ", floor, "; it must be positive");
+  check_finite<Scalar>(factor, "factor");
+  require(mean.allFinite(), "the mean has a value that is not finite; remove or replace such samples first");
   const auto at = evaluate<Scalar>(target, factor);
   require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
   require(!failed(at.status), "the product of the target with the factor is not finite");
@@ -91,18 +117,17 @@ TransportMap::TransportMap(const LowRankGaussian& from, const LowRankGaussian& t
   const Index m = std::min(d, r + s);
   const Eigen::HouseholderQR<Small> qr(both);
   const Small triangle = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
-  const Small identity = Small::Identity(m, m);
-  const Small from_core = triangle.leftCols(r) * triangle.leftCols(r).transpose() + from.remainder * identity;
-  const Small to_core = triangle.rightCols(s) * triangle.rightCols(s).transpose() + to.remainder * identity;
+  const Small from_root = lower_root(triangle.leftCols(r), from.remainder);
+  const Small to_root = lower_root(triangle.rightCols(s), to.remainder);
 
   parts_.kind = kind;
   parts_.scalar = std::sqrt(to.remainder / from.remainder);
   parts_.basis = qr.householderQ() * Small::Identity(d, m);
-  parts_.core = kind == MapKind::monge ? monge_core(from_core, to_core) : power(to_core, 0.5) * power(from_core, -0.5);
+  parts_.core = core_of(from_root, to_root, kind);
   parts_.mean_from = from.mean;
   parts_.mean_to = to.mean;
-  parts_.from_core = from_core;
-  parts_.to_core = to_core;
+  parts_.from_root = from_root;
+  parts_.to_root = to_root;
   parts_.from_remainder = from.remainder;
   parts_.to_remainder = to.remainder;
   prepare();
@@ -112,26 +137,34 @@ TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
   const Index d = parts_.basis.rows(), m = parts_.basis.cols();
   const auto square = [m](const Block<double>& a) { return a.rows() == m && a.cols() == m; };
   require(d > 0 && m > 0 && m <= d, "the map's basis is ", d, " x ", m, "; it must be d x m with 1 <= m <= d");
-  require(square(parts_.core) && square(parts_.from_core) && square(parts_.to_core), "the map's core is ",
-          parts_.core.rows(), " x ", parts_.core.cols(), " for a basis of ", m, " columns; the cores must be ", m,
+  require(square(parts_.core) && square(parts_.from_root) && square(parts_.to_root), "the map's core is ",
+          parts_.core.rows(), " x ", parts_.core.cols(), " for a basis of ", m, " columns; core and roots must be ", m,
           " x ", m);
   require(parts_.mean_from.size() == d && parts_.mean_to.size() == d, "the map's means have ", parts_.mean_from.size(),
           " and ", parts_.mean_to.size(), " values; both must have ", d);
   require(parts_.scalar > 0 && std::isfinite(parts_.scalar), "the map's scalar is ", parts_.scalar,
           "; it must be positive");
-  require(parts_.from_remainder > 0 && parts_.to_remainder > 0, "the map's remainders are ", parts_.from_remainder,
-          " and ", parts_.to_remainder, "; they must be positive");
+  require(parts_.from_remainder > 0 && parts_.to_remainder > 0 && std::isfinite(parts_.from_remainder) &&
+              std::isfinite(parts_.to_remainder),
+          "the map's remainders are ", parts_.from_remainder, " and ", parts_.to_remainder,
+          "; they must be positive and finite");
+  check_finite<double>(parts_.basis, "the map's basis");
+  check_finite<double>(parts_.core, "the map's core");
+  check_root(parts_.from_root, "from");
+  check_root(parts_.to_root, "to");
+  require(parts_.mean_from.allFinite() && parts_.mean_to.allFinite(),
+          "the map's means have a value that is not finite");
   const double error = (parts_.basis.transpose() * parts_.basis - Block<double>::Identity(m, m)).norm();
   require(error <= 1e-8, "the map's basis is not orthonormal (error ", error, ", limit 1e-8)");
-  require(parts_.core.allFinite() && parts_.mean_from.allFinite() && parts_.mean_to.allFinite() &&
-              parts_.from_core.allFinite() && parts_.to_core.allFinite(),
-          "the map has a value that is not finite");
   prepare();
 }
 
 void TransportMap::prepare() {
-  const Index m = parts_.core.rows();
-  update_ = (parts_.core / parts_.scalar - Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
+  const Index d = parts_.basis.rows(), m = parts_.core.rows();
+  // Outside the basis samples are scaled by `scalar`. Where the basis leaves nothing outside it, any scale serves, and
+  // the core's own size loses no digits to a `scalar` that is far from it.
+  scale_ = m < d ? parts_.scalar : parts_.core.norm() / std::sqrt(static_cast<double>(m));
+  update_ = (parts_.core / scale_ - Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
   basis32_ = parts_.basis.cast<float>();
   update32_ = update_.cast<float>();
 }
@@ -157,7 +190,7 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
   const Row from = parts_.mean_from.transpose().template cast<Scalar>();
   const Row to = parts_.mean_to.transpose().template cast<Scalar>();
   const Row to_inside = (parts_.mean_to.transpose() * parts_.basis).template cast<Scalar>();
-  const Scalar scalar = static_cast<Scalar>(parts_.scalar);
+  const Scalar scalar = static_cast<Scalar>(scale_);
   Block<Scalar> inner(std::min(step, samples.rows()), m);
   for (Index first = 0; first < samples.rows(); first += step) {
     const Index count = std::min(step, samples.rows() - first);
@@ -172,26 +205,24 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
 TransportMap TransportMap::inverse() const {
   Parts back = parts_;
   back.scalar = 1 / parts_.scalar;
-  if (parts_.kind == MapKind::monge) {
-    back.core = monge_core(parts_.to_core, parts_.from_core);  // symmetric to the last bit, and as accurate as forward
-  } else {
-    back.core = power(Small(parts_.from_core), 0.5) * power(Small(parts_.to_core), -0.5);
-  }
+  // The same formula with the two sides exchanged: as accurate as forward, where inverting the core would not be.
+  back.core = core_of(parts_.to_root, parts_.from_root, parts_.kind);
   std::swap(back.mean_from, back.mean_to);
-  std::swap(back.from_core, back.to_core);
+  std::swap(back.from_root, back.to_root);
   std::swap(back.from_remainder, back.to_remainder);
   return TransportMap(std::move(back));
 }
 
 Block<double> TransportMap::matrix() const {
   const Block<double> update = parts_.basis * update_;
-  return parts_.scalar * (Block<double>::Identity(dim(), dim()) + update.transpose());
+  return scale_ * (Block<double>::Identity(dim(), dim()) + update.transpose());
 }
 
 double TransportMap::displacement() const {
-  // ||mu_to - mu||^2 + tr((A - I) X (A - I)')
+  // ||mu_to - mu||^2 + tr((A - I) X (A - I)'), and ||A L - L||^2 for the latter: the core with its 1/delta is not in
+  // it.
   const Index m = parts_.core.rows();
-  const Small moved = (parts_.core - Block<double>::Identity(m, m)) * lower_root(parts_.from_core);
+  const Small l = parts_.from_root, moved = images(l, parts_.to_root, parts_.kind) - l;
   const double c = parts_.scalar - 1;
   return (parts_.mean_to - parts_.mean_from).squaredNorm() + moved.squaredNorm() +
          static_cast<double>(dim() - m) * c * c * parts_.from_remainder;
@@ -201,20 +232,19 @@ MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::opti
   const Index d = dim(), m = parts_.core.rows();
   MapDiagnosis diagnosis;
   diagnosis.displacement = displacement();
-  const double inside = parts_.from_core.trace();
+  const double inside = parts_.from_root.squaredNorm();
   const double total = inside + static_cast<double>(d - m) * parts_.from_remainder;
   diagnosis.relative_displacement = std::sqrt(diagnosis.displacement / total);
   if (diagnosis.displacement > 0)
     diagnosis.mean_share = (parts_.mean_to - parts_.mean_from).squaredNorm() / diagnosis.displacement;
   diagnosis.touched_variance = inside / total;
-  SmallVector s;
-  require(singular_values(parts_.core, s), "the map's core has a value that is not finite");
-  double largest = s(0), smallest = s(s.size() - 1);
-  if (d > m) {
-    largest = std::max(largest, parts_.scalar);
-    smallest = std::min(smallest, parts_.scalar);
-  }
-  diagnosis.condition = largest / smallest;
+  // ||A|| ||A^(-1)||: the least singular value of the core alone would drown in the rounding of the largest.
+  SmallVector there, back;
+  require_converged(singular_values(parts_.core, there) &&
+                        singular_values(core_of(parts_.to_root, parts_.from_root, parts_.kind), back),
+                    "singular values of the map's core");
+  const double outside = d > m ? parts_.scalar : 0, outside_back = d > m ? 1 / parts_.scalar : 0;
+  diagnosis.condition = std::max(there(0), outside) * std::max(back(0), outside_back);
 
   const auto few = [&](std::optional<Index> n, const char* which) {
     if (!n) return;

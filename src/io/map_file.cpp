@@ -79,8 +79,8 @@ void save_map(const std::filesystem::path& path, const TransportMap& map) {
   matrix("core", parts.core);
   vector("mean_from", parts.mean_from);
   vector("mean_to", parts.mean_to);
-  matrix("from_core", parts.from_core);
-  matrix("to_core", parts.to_core);
+  matrix("from_root", parts.from_root);
+  matrix("to_root", parts.to_root);
   scalar("from_remainder", parts.from_remainder);
   scalar("to_remainder", parts.to_remainder);
   zip.finish();
@@ -105,8 +105,8 @@ TransportMap load_map(const std::filesystem::path& path) {
   parts.core = matrix("core");
   parts.mean_from = vector("mean_from");
   parts.mean_to = vector("mean_to");
-  parts.from_core = matrix("from_core");
-  parts.to_core = matrix("to_core");
+  parts.from_root = matrix("from_root");
+  parts.to_root = matrix("to_root");
   parts.from_remainder = scalar("from_remainder");
   parts.to_remainder = scalar("to_remainder");
   try {

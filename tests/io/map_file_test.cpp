@@ -73,8 +73,8 @@ std::vector<Member> members_of(const TransportMap::Parts& parts) {
           {"core.npy", matrix(parts.core)},
           {"mean_from.npy", vector(parts.mean_from)},
           {"mean_to.npy", vector(parts.mean_to)},
-          {"from_core.npy", matrix(parts.from_core)},
-          {"to_core.npy", matrix(parts.to_core)},
+          {"from_root.npy", matrix(parts.from_root)},
+          {"to_root.npy", matrix(parts.to_root)},
           {"from_remainder.npy", fixtures::npy_f8("()", {parts.from_remainder})},
           {"to_remainder.npy", fixtures::npy_f8("()", {parts.to_remainder})}};
 }
@@ -86,8 +86,8 @@ void expect_same(const TransportMap& a, const TransportMap& b) {
   EXPECT_EQ(a.parts().core, b.parts().core);
   EXPECT_EQ(a.parts().mean_from, b.parts().mean_from);
   EXPECT_EQ(a.parts().mean_to, b.parts().mean_to);
-  EXPECT_EQ(a.parts().from_core, b.parts().from_core);
-  EXPECT_EQ(a.parts().to_core, b.parts().to_core);
+  EXPECT_EQ(a.parts().from_root, b.parts().from_root);
+  EXPECT_EQ(a.parts().to_root, b.parts().to_root);
   EXPECT_EQ(a.parts().from_remainder, b.parts().from_remainder);
   EXPECT_EQ(a.parts().to_remainder, b.parts().to_remainder);
 }
