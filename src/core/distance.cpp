@@ -38,30 +38,75 @@ Coupling couple(const Small& a_in, const Small& b_in) {
   if (!coupling.first_is_wide) std::swap(a, b);
   // polar(b'a) with orthonormal rows, so that all of b is coupled even where b'a is rank-deficient.
   Svd parts;
-  require(svd(product_transposed(b, a), SvdSize::thin, parts), "a factor has a value that is not finite");
+  require_converged(svd(product_transposed(b, a), SvdSize::thin, parts), "singular values of the factors' product");
   const Small b_transposed = b.transpose(), v_transposed = parts.v.transpose();
   coupling.turned = product_transposed(product_transposed(parts.u, b_transposed), v_transposed);
   coupling.wide = std::move(a);
   return coupling;
 }
 
+constexpr double eps64 = std::numeric_limits<double>::epsilon();
+
+// D L, L of Cholesky with complete pivoting of C = D^(-1) Sigma D^(-1) down to pivots of d eps; nothing where what is
+// left is more than rounding of C, so that Sigma is indefinite by more than that.
+std::optional<Small> pivoted_factor_scaled(const Small& sigma, const SmallVector& scale) {
+  const Index d = sigma.rows();
+  const SmallVector inverse = scale.cwiseInverse();
+  const Small c = inverse.asDiagonal() * sigma * inverse.asDiagonal();
+  const double rounding = static_cast<double>(d) * eps64 * c.diagonal().maxCoeff();
+  if (!c.allFinite() || !(rounding >= 0)) return std::nullopt;
+  Small l = pivoted_cholesky(c, rounding);
+  if (l.cols() < d) {
+    const Small rows = l.transpose(), rest = c - product_transposed(rows, rows);
+    for (Index j = 0; j < d; ++j)
+      if (!(rest.col(j).tail(d - j).cwiseAbs().maxCoeff() <= 10 * rounding)) return std::nullopt;
+  }
+  return Small(scale.asDiagonal() * l);
+}
+
+// A d x rank factor of a covariance without eigenvalues. Scaled by powers of two to a diagonal of order one first: then
+// what Cholesky rounds, and what is cut, is d eps (Sigma_ii Sigma_jj)^(1/2) in entry [i, j], the size of the entry's
+// own rounding, and small variances beside large ones are kept. Where a row's entries have the rounding of a larger one
+// in them, that scaling finds Sigma indefinite, and d eps max Sigma_ii is what can be had.
+std::optional<Small> pivoted_factor_of(const Small& sigma) {
+  SmallVector scale = SmallVector::Ones(sigma.rows());
+  for (Index i = 0; i < sigma.rows(); ++i)
+    if (sigma(i, i) > 0) scale(i) = std::ldexp(1.0, std::ilogb(sigma(i, i)) / 2);
+  if (auto found = pivoted_factor_scaled(sigma, scale)) return found;
+  return pivoted_factor_scaled(sigma, SmallVector::Ones(sigma.rows()));
+}
+
+// U diag(lambda^(1/2)). Eigenvalues at rounding of the largest are rounding: their roots would not be. Double's
+// rounding, also for float entries: d float's eps would take real variance away with the noise (1e-4 of the largest at
+// d = 1024).
+Small eigen_factor(const Small& vectors, SmallVector values) {
+  const double cut = static_cast<double>(values.size()) * eps64 * std::max(0.0, values.maxCoeff());
+  for (Index i = 0; i < values.size(); ++i)
+    if (values(i) <= cut) values(i) = 0;
+  return vectors * values.cwiseSqrt().asDiagonal();
+}
+
+void eigen_of_covariance(const Small& sigma, SmallVector& values, Small& vectors) {
+  require_converged(symmetric_eigen(sigma, values, vectors), "eigenvalues of the covariance");
+}
+
 template <Storage Scalar>
 Small dense_factor(const ConstBlockView<Scalar>& sigma) {
-  require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
-  Small wide = sigma.template cast<double>();
-  const double cut = std::sqrt(static_cast<double>(sigma.rows()) * Eigen::NumTraits<double>::epsilon());
-  Small root = leading_root(wide, wide.rows());
-  // Eigenvalues at rounding of the largest are rounding: their roots would not be. Double's rounding, also for float
-  // entries: d float's eps would take real variance away with the noise (1e-4 of the largest at d = 1024).
-  for (Index j = 0; j < root.cols(); ++j)
-    if (root.col(j).norm() <= cut * root.col(0).norm()) root.col(j).setZero();
-  return root;
+  require(sigma.rows() == sigma.cols() && sigma.rows() > 0, "the covariance is ", sigma.rows(), " x ", sigma.cols(),
+          "; it must be square and not empty");
+  check_finite<Scalar>(sigma, "covariance");
+  const Small wide = sigma.template cast<double>();
+  if (auto found = pivoted_factor_of(wide)) return std::move(*found);
+  SmallVector values;
+  Small vectors;
+  eigen_of_covariance(wide, values, vectors);
+  return eigen_factor(vectors, values);
 }
 
 Small symmetric_root(const Small& a) {
   SmallVector values;
   Small vectors;
-  require(symmetric_eigen(a, values, vectors), "the covariance has a value that is not finite");
+  eigen_of_covariance(a, values, vectors);
   return vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal() * vectors.transpose();
 }
 
@@ -108,39 +153,36 @@ class Prepared {
     return cholesky_.size() > 0 ? &cholesky_ : nullptr;
   }
 
-  // A d x rank factor, null where pivoted Cholesky leaves more than rounding: Sigma is indefinite by more than that.
+  // A d x rank factor, null where Sigma is indefinite by more than rounding.
   const Small* pivoted_factor() {
     if (!tried_pivoted_) {
       tried_pivoted_ = true;
-      const double rounding = static_cast<double>(dim()) * Eigen::NumTraits<double>::epsilon();
-      pivoted_ = pivoted_cholesky(sigma_, rounding * sigma_.diagonal().maxCoeff());
-      pivoted_fits_ = std::abs(trace_ - pivoted_.squaredNorm()) <= 10 * rounding * trace_;
+      pivoted_ = pivoted_factor_of(sigma_);
     }
-    return pivoted_fits_ ? &pivoted_ : nullptr;
+    return pivoted_ ? &*pivoted_ : nullptr;
   }
 
-  // U diag(lambda^(1/2)).
-  const Small& root() {
+  // The best factor there is; through eigenvalues where Sigma is indefinite, as one rounded to float may be.
+  const Small& factor() {
+    if (const Small* pivoted = pivoted_factor()) return *pivoted;
     if (root_.size() > 0) return root_;
     SmallVector values;
     Small vectors;
-    require(symmetric_eigen(sigma_, values, vectors), "the eigenvalues of the covariance did not converge");
+    eigen_of_covariance(sigma_, values, vectors);
     const double d = static_cast<double>(dim());
     const double largest = std::max(0.0, values.maxCoeff()), least = values.minCoeff();
     const double limit = d * static_cast<double>(Eigen::NumTraits<float>::epsilon()) * largest;
     require(least >= -limit, "the covariance is indefinite: its smallest eigenvalue is ", least, " (limit ", -limit,
             ", largest ", largest, "). Pass a covariance, or add a ridge of at least ", -least, " to its diagonal");
-    // As in dense_factor.
-    for (Index i = 0; i < values.size(); ++i)
-      if (values(i) <= d * Eigen::NumTraits<double>::epsilon() * largest) values(i) = 0;
-    root_ = vectors * values.cwiseSqrt().asDiagonal();
+    root_ = eigen_factor(vectors, values);
     return root_;
   }
 
  private:
-  Small sigma_, cholesky_, pivoted_, root_;
+  Small sigma_, cholesky_, root_;
+  std::optional<Small> pivoted_;
   double trace_ = 0, norm_ = 0;
-  bool tried_cholesky_ = false, tried_pivoted_ = false, pivoted_fits_ = false;
+  bool tried_cholesky_ = false, tried_pivoted_ = false;
 };
 
 // A value with a bound on its rounding; the bound is infinite where the route does not apply.
@@ -158,8 +200,7 @@ Bounded by_eigenvalues(Prepared& a, Prepared& b) {
   congruence(*l, c);
   SmallVector values;
   if (!symmetric_eigenvalues(c, values)) return {};
-  constexpr double eps = std::numeric_limits<double>::epsilon();
-  const double delta = eps * a.norm() * b.norm(), root_delta = std::sqrt(delta);
+  const double delta = eps64 * a.norm() * b.norm(), root_delta = std::sqrt(delta);
   double sum = 0, error = 0;
   for (const double value : values) {
     const double root = std::sqrt(std::max(0.0, value));
@@ -169,19 +210,19 @@ Bounded by_eigenvalues(Prepared& a, Prepared& b) {
   // A negative direction of B beyond rounding is not for this route to judge.
   if (values.minCoeff() < -static_cast<double>(values.size()) * delta) return {};
   const double variance = a.trace() + b.trace();
-  return {variance - 2 * sum, 2 * error + 4 * eps * variance};
+  return {variance - 2 * sum, 2 * error + 4 * eps64 * variance};
 }
 
-// Each singular value errs by about eps ||L_A|| ||L_B||.
+// Each singular value errs by about eps ||L_A|| ||L_B||. What the factors leave of the covariances is not in the bound:
+// it is the rounding of the entries, and no other route sees more in them.
 Bounded by_singular_values(Prepared& a, Prepared& b) {
   const Small *la = a.pivoted_factor(), *lb = b.pivoted_factor();
   if (!la || !lb) return {};
   SmallVector values;
   if (!singular_values(product_transposed(*lb, *la), values)) return {};
-  constexpr double eps = std::numeric_limits<double>::epsilon();
   const double variance = a.trace() + b.trace();
-  const double error = eps * static_cast<double>(values.size()) * std::sqrt(a.norm() * b.norm());
-  return {variance - 2 * values.sum(), 2 * error + 4 * eps * variance};
+  const double error = eps64 * static_cast<double>(values.size()) * std::sqrt(a.norm() * b.norm());
+  return {variance - 2 * values.sum(), 2 * error + 4 * eps64 * variance};
 }
 
 // By the first route whose bound is good enough.
@@ -198,7 +239,7 @@ std::optional<double> cheap_distance_squared(Prepared& a, Prepared& b, const Acc
 double distance_squared(Prepared& a, Prepared& b, const Accuracy& accuracy) {
   check_dims(a.dim(), b.dim());
   if (const auto found = cheap_distance_squared(a, b, accuracy)) return *found;
-  const Coupling coupling = couple(a.root(), b.root());
+  const Coupling coupling = couple(a.factor(), b.factor());
   return (coupling.wide - coupling.turned).squaredNorm();
 }
 
@@ -215,10 +256,14 @@ double Distance::w2() const {
 
 double mean_distance_squared(const Eigen::VectorXd& mean_a, const Eigen::VectorXd& mean_b) {
   check_dims(mean_a.size(), mean_b.size());
+  require(mean_a.allFinite() && mean_b.allFinite(),
+          "a mean has a value that is not finite; remove or replace such samples first");
   return (mean_a - mean_b).squaredNorm();
 }
 
 double factor_distance_squared(const ConstBlockView<double>& a, const ConstBlockView<double>& b) {
+  check_finite<double>(a, "factor");
+  check_finite<double>(b, "factor");
   const Coupling coupling = couple(a, b);
   return (coupling.wide - coupling.turned).squaredNorm();
 }
@@ -289,6 +334,8 @@ Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView
   check_dims(a.cols(), b.cols());
   const Index d = a.cols();
   if (a.rows() <= d || b.rows() <= d) return features_distance<Scalar>(a, b);
+  check_finite<Scalar>(a, "features");
+  check_finite<Scalar>(b, "features");
   const Moments of_a = gather_moments<Scalar>(a, {}), of_b = gather_moments<Scalar>(b, {});
   Prepared first(ConstBlockView<double>(Block<double>(features_covariance<Scalar>(a, of_a)))),
       second(ConstBlockView<double>(Block<double>(features_covariance<Scalar>(b, of_b))));
@@ -301,16 +348,25 @@ Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView
 template <Storage Scalar>
 double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target) {
   check_dims(factor.rows(), target.dim());
+  check_finite<Scalar>(factor, "factor");
   if (target.has_factor() && target.factor_cols() <= most_factor_cols) {
-    const Coupling coupling = couple(factor.template cast<double>(), spell_out<Scalar>(target));
+    const Small spelled = spell_out<Scalar>(target);
+    require(spelled.allFinite(), "the target's factor has a value that is not finite; check what it was made of");
+    const Coupling coupling = couple(factor.template cast<double>(), spelled);
     return (coupling.wide - coupling.turned).squaredNorm();
   }
-  const Route route = target.has_factor() ? Route::factor : Route::qr;
-  return evaluate<Scalar>(target, factor, route).certificate.objective;
+  const auto at = evaluate<Scalar>(target, factor, target.has_factor() ? Route::factor : Route::qr);
+  require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
+  require(!failed(at.status),
+          "the product of the target with the factor is not finite; check both for values that are not finite or too "
+          "large");
+  return at.certificate.objective;
 }
 
 Block<double> geodesic_factor(const ConstBlockView<double>& a, const ConstBlockView<double>& b, double t) {
   require(t >= 0 && t <= 1, "t is ", t, "; the geodesic runs from t = 0 (the first) to t = 1 (the second)");
+  check_finite<double>(a, "factor");
+  check_finite<double>(b, "factor");
   const Coupling coupling = couple(a, b);
   const double to_wide = coupling.first_is_wide ? 1 - t : t;
   return to_wide * coupling.wide + (1 - to_wide) * coupling.turned;
@@ -328,6 +384,8 @@ Block<Scalar> geodesic(const ConstBlockView<Scalar>& a, const ConstBlockView<Sca
 template <Storage Scalar>
 double coupling_cost(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b) {
   check_dims(a.rows(), b.rows());
+  check_finite<Scalar>(a, "covariance");
+  check_finite<Scalar>(b, "covariance");
   const Small wide_a = a.template cast<double>(), wide_b = b.template cast<double>();
   const Small root = symmetric_root(wide_a);
   const Eigen::LLT<Small> llt(root);

@@ -85,6 +85,62 @@ TEST(DistanceRoutes, KeepTheAccuracyAskedFor) {
   }
 }
 
+// Variances of very different sizes, sqrt(lambda) far below the rounding of the largest: what is exact is kept.
+TEST(DistanceRoutes, GradedDiagonalsAreExact) {
+  Draw draw(3);
+  const auto check = [](const Vector& a, const Vector& b) {
+    Real expected = 0;
+    for (Index i = 0; i < a.size(); ++i) {
+      const Real difference = std::sqrt(Real(a(i))) - std::sqrt(Real(b(i)));
+      expected += difference * difference;
+    }
+    const Block<double> dense_a = Matrix(a.asDiagonal()), dense_b = Matrix(b.asDiagonal());
+    const Real rounding = 30 * Real(a.size()) * eps<double> * (real(a).sum() + real(b).sum());
+    EXPECT_LE(std::abs(Real(dense_distance_squared<double>(dense_a, dense_b, full_accuracy)) - expected),
+              1e-10L * expected + rounding);
+    EXPECT_LE(std::abs(Real(dense_distance_squared<double>(dense_a, dense_b)) - expected),
+              1e-10L * expected + rounding);
+  };
+  check(Eigen::Vector2d(1, 1e-16), Eigen::Vector2d(1, 1));
+  check(Eigen::Vector2d(1, 1), Eigen::Vector2d(1, 1e-16));
+  check(Eigen::Vector2d(1, 1e-16), Eigen::Vector2d(1e-16, 1));
+  check(Eigen::Vector3d(1, 1e-30, 0), Eigen::Vector3d(0, 1, 1));
+  for (const Index dim : {1, 2, 5, 30}) {
+    for (int trial = 0; trial < 40; ++trial) {
+      Vector a(dim), b(dim);
+      for (Index i = 0; i < dim; ++i) {
+        a(i) = std::pow(10.0, -20 * draw.uniform());
+        b(i) = trial % 4 == 0 ? 1 : std::pow(10.0, -20 * draw.uniform());
+      }
+      check(a, b);
+    }
+  }
+}
+
+// D C D with well-conditioned C: entries of each size are good to eps of their own, so its small variances are known.
+TEST(DistanceRoutes, GradedCovariancesKeepTheirSmallVariances) {
+  Draw draw(4);
+  for (const Index dim : {2, 3, 8, 25}) {
+    for (int trial = 0; trial < 25; ++trial) {
+      const auto factor = [&](double range) {
+        const Matrix core = Matrix::Identity(dim, dim) + 0.3 / std::sqrt(double(dim)) * draw.gaussian(dim, dim);
+        Vector scale(dim);
+        for (Index i = 0; i < dim; ++i) scale(i) = std::pow(10.0, -range * draw.uniform());
+        return Matrix(scale.asDiagonal() * core);
+      };
+      const Matrix factor_a = factor(10), factor_b = factor(trial % 2 == 0 ? 0 : 10);
+      const Block<double> a = block<double>(covariance_from(factor_a)), b = block<double>(covariance_from(factor_b));
+      const Real expected = factor_w2_squared(real(factor_a), real(factor_b));
+      const Real variance = real(factor_a).squaredNorm() + real(factor_b).squaredNorm();
+      const Real allowed = 1e-10L * expected + 100 * Real(dim) * eps<double> * variance;
+      for (const auto& [first, second] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
+        EXPECT_LE(std::abs(Real(dense_distance_squared<double>(*first, *second, full_accuracy)) - expected), allowed);
+        EXPECT_LE(std::abs(Real(dense_distance_squared<double>(*first, *second)) - expected), allowed);
+      }
+    }
+  }
+}
+
 // Where the routes can be told apart, full accuracy keeps the digits that the trace formula has lost.
 TEST(DistanceRoutes, NearlyEqualKeepsItsDigits) {
   const Index dim = 12;
@@ -113,6 +169,8 @@ TEST(DistanceRoutes, Misuse) {
   indefinite(2, 2) = -0.5;
   lopsided(0, 1) = 0.5;
   infinite(1, 1) = std::numeric_limits<double>::infinity();
+  Block<double> hollow = Block<double>::Zero(3, 3);  // no variance, yet a covariance: pivots alone do not show it
+  hollow(0, 1) = hollow(1, 0) = 1;
   for (const Accuracy& accuracy : {full_accuracy, frechet_accuracy, Accuracy{1e-3, 0}}) {
     const auto between = [&](const Block<double>& a, const Block<double>& b) {
       dense_distance_squared<double>(a, b, accuracy);
@@ -120,6 +178,8 @@ TEST(DistanceRoutes, Misuse) {
     expect_throws_naming<std::invalid_argument>({"indefinite", "-0.5", "ridge"},
                                                 [&] { between(indefinite, identity); });
     expect_throws_naming<std::invalid_argument>({"indefinite", "-0.5"}, [&] { between(identity, indefinite); });
+    expect_throws_naming<std::invalid_argument>({"indefinite", "-1"}, [&] { between(hollow, identity); });
+    expect_throws_naming<std::invalid_argument>({"indefinite", "-1"}, [&] { between(identity, hollow); });
     expect_throws_naming<std::invalid_argument>({"not symmetric", "0.5"}, [&] { between(identity, lopsided); });
     expect_throws_naming<std::invalid_argument>({"[1, 1] is inf"}, [&] { between(infinite, identity); });
     expect_throws_naming<std::invalid_argument>({"3 and 2"}, [&] { between(identity, Block<double>::Identity(2, 2)); });
