@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace itspace {
 namespace {
@@ -26,35 +27,60 @@ void stack(Small& triangle, const Small& rows) {
 
 }  // namespace
 
+// z_k + sum w_i (z_i - z_k)/(sum w): the mean of equal values is that value to the last bit, and where row k outweighs
+// all others beyond rounding, it is z_k. Rows of weight 0 are not read.
+template <Storage Scalar>
+Eigen::VectorXd mean_about(const ConstBlockView<Scalar>& features, Index k, const Eigen::VectorXd& weights) {
+  const Eigen::RowVectorXd origin = features.row(k).template cast<double>();
+  Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(features.cols());
+  const bool weighted = weights.size() > 0;
+  for (Index i = 0; i < features.rows(); ++i)
+    if (!weighted)
+      sum += features.row(i).template cast<double>() - origin;
+    else if (weights(i) > 0)
+      sum += weights(i) * (features.row(i).template cast<double>() - origin);
+  return (origin + sum / (weighted ? weights.sum() : static_cast<double>(features.rows()))).transpose();
+}
+
 template <Storage Scalar>
 Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
   const Index n = features.rows();
   require(n >= 2, "the features have ", n, " row(s); a covariance needs at least 2 samples (rows are samples)");
   require(features.cols() >= 1, "the features have no columns; each row must hold at least one value");
   Moments moments;
-  moments.mean.setZero(features.cols());
   if (weights.size() == 0) {
-    for (Index i = 0; i < n; ++i) moments.mean += features.row(i).transpose().template cast<double>();
+    moments.mean = mean_about<Scalar>(features, 0, {});
     moments.weight_sum = static_cast<double>(n);
     moments.normaliser = moments.weight_sum - 1;
-  } else {
-    require(weights.size() == n, "there are ", weights.size(), " weights for ", n, " rows; give one weight per row");
-    Index positive = 0;
-    for (Index i = 0; i < n; ++i) {
-      require(weights(i) >= 0 && std::isfinite(weights(i)), "weight ", i, " is ", weights(i),
-              "; weights must be 0 or more and finite");
-      positive += weights(i) > 0;
-    }
-    require(positive >= 2, positive, " of the weights are positive; a covariance needs at least 2 rows that count");
-    const Eigen::VectorXd scaled = weights / weights.maxCoeff();  // scaling changes nothing, and squares stay in range
-    for (Index i = 0; i < n; ++i)
-      if (scaled(i) > 0) moments.mean += scaled(i) * features.row(i).transpose().template cast<double>();
-    moments.weight_sum = scaled.sum();
-    moments.normaliser = moments.weight_sum - scaled.squaredNorm() / moments.weight_sum;
-    moments.root_scale = (scaled / moments.normaliser).cwiseSqrt();
+    moments.root_scale = Eigen::VectorXd::Constant(1, 1 / std::sqrt(moments.normaliser));
+    return moments;
   }
-  moments.mean /= moments.weight_sum;
-  if (weights.size() == 0) moments.root_scale = Eigen::VectorXd::Constant(1, 1 / std::sqrt(moments.normaliser));
+  require(weights.size() == n, "there are ", weights.size(), " weights for ", n, " rows; give one weight per row");
+  Index positive = 0;
+  for (Index i = 0; i < n; ++i) {
+    require(weights(i) >= 0 && std::isfinite(weights(i)), "weight ", i, " is ", weights(i),
+            "; weights must be 0 or more and finite");
+    positive += weights(i) > 0;
+  }
+  require(positive >= 2, positive, " of the weights are positive; a covariance needs at least 2 rows that count");
+  Index heaviest = 0;
+  const double largest = weights.maxCoeff(&heaviest);
+  // Scaling changes nothing, and squares stay in range. A row that weighs less than all digits still counts: it may
+  // be one of the two that make the covariance.
+  const Eigen::VectorXd scaled = (weights / largest).unaryExpr([&](double w) {
+    return w > 0 ? std::max(w, std::numeric_limits<double>::min()) : 0.0;
+  });
+  // c = sum_i w_i (sum w - w_i)/(sum w) has no cancellation if the heaviest row's rest is summed apart.
+  double rest = 0;
+  for (Index i = 0; i < n; ++i)
+    if (i != heaviest) rest += scaled(i);
+  moments.weight_sum = 1 + rest;
+  double products = rest;
+  for (Index i = 0; i < n; ++i)
+    if (i != heaviest) products += scaled(i) * (moments.weight_sum - scaled(i));
+  moments.normaliser = products / moments.weight_sum;
+  moments.mean = mean_about<Scalar>(features, heaviest, scaled);
+  moments.root_scale = (scaled / moments.normaliser).cwiseSqrt();
   return moments;
 }
 
@@ -139,10 +165,11 @@ Small leading_root(Small& sigma, Index count) {
   return vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                 \
-  template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);   \
-  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Small&); \
-  template Small features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);        \
+#define ITSPACE_INSTANTIATE(Scalar)                                                                          \
+  template Eigen::VectorXd mean_about<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
+  template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);            \
+  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Small&);          \
+  template Small features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                 \
   template Small features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

@@ -18,6 +18,10 @@ struct Moments {
   double scale_of(Index row) const { return root_scale(root_scale.size() == 1 ? 0 : row); }
 };
 
+// The mean about row k; empty weights weigh all rows the same. @pre row k has a weight.
+template <Storage Scalar>
+Eigen::VectorXd mean_about(const ConstBlockView<Scalar>& features, Index k, const Eigen::VectorXd& weights);
+
 // Throws std::invalid_argument for fewer than two rows, or weights that are not one per row, negative, not finite, or
 // positive for fewer than two rows. Empty weights weigh all rows the same.
 template <Storage Scalar>

@@ -2,6 +2,7 @@
 #include <itspace/covariance.hpp>
 #include <itspace/moments.hpp>
 
+#include "core/factors.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
 
@@ -45,9 +46,7 @@ void MomentAccumulator::update(const ConstBlockView<Scalar>& batch) {
     scatter_.setZero(d, d);
   }
   if (n == 0) return;
-  Eigen::VectorXd batch_mean = Eigen::VectorXd::Zero(d);
-  for (Index i = 0; i < n; ++i) batch_mean += batch.row(i).transpose().template cast<double>();
-  batch_mean /= static_cast<double>(n);
+  const Eigen::VectorXd batch_mean = mean_about<Scalar>(batch, 0, {});
   Small sum = Small::Zero(d, d), rows;
   for (Index first = 0; first < n; first += chunk_rows) {
     rows = batch.middleRows(first, std::min(chunk_rows, n - first)).template cast<double>();

@@ -19,12 +19,13 @@ template <Storage Scalar>
 Block<Scalar> start_from_features(const ConstBlockView<Scalar>& features, Index rank, const Eigen::VectorXd& weights) {
   const Index n = features.rows(), d = features.cols();
   check_rank(rank, d);
+  check_finite<Scalar>(features, "features");
   const Moments moments = gather_moments<Scalar>(features, weights);
   const Small triangle = features_triangle<Scalar>(features, moments);
   if (n > d) return leading_part(triangle.transpose(), rank).cast<Scalar>();
   // T = Q R, R = U S V': the leading part of T is T V_r. Chunks of rows of T' are added up in double.
   Svd parts;
-  require(svd(triangle, SvdSize::thin, parts), "the features have a value that is not finite");
+  require_converged(svd(triangle, SvdSize::thin, parts), "singular values of the features");
   const Index count = std::min(rank, n);
   Small sum = Small::Zero(d, rank), rows;
   constexpr Index step = 64;
@@ -67,8 +68,10 @@ Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t s
   omega /= std::sqrt(static_cast<Scalar>(d));
   target.apply(omega, y);
   const double length = y.template cast<double>().stableNorm();
-  if (length > 0 && std::isfinite(length))
-    y = (y.template cast<double>() * (std::sqrt(target.trace()) / length)).template cast<Scalar>();
+  // Without variance, or with a claim of less than none, there is no size to scale to.
+  const double trace = target.trace();
+  if (length > 0 && std::isfinite(length) && trace > 0)
+    y = ((y.template cast<double>() / length) * std::sqrt(trace)).template cast<Scalar>();
   return y;
 }
 

@@ -37,12 +37,12 @@ FeaturesTarget<Scalar>::FeaturesTarget(HeldBlock<Scalar> features, const Eigen::
   total_ = moments.weight_sum / moments.normaliser;
   shift_ = mean_.transpose().template cast<Scalar>();
   shift_error_ = mean_ - shift_.transpose().template cast<double>();
-  double squares = 0;
+  // A sum of squares about the mean itself: never below 0, where subtracting the shift's error would be.
+  const Eigen::RowVectorXd error = shift_error_.transpose();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
     for (Index i = 0; i < rows.rows(); ++i)
-      squares += rows.row(i).template cast<double>().squaredNorm() * scale_squared(first + i);
+      trace_ += (rows.row(i).template cast<double>() - error).squaredNorm() * scale_squared(first + i);
   });
-  trace_ = squares - total_ * shift_error_.squaredNorm();
 }
 
 template <Storage Scalar>
@@ -67,8 +67,9 @@ void FeaturesTarget<Scalar>::for_each_shifted_chunk(Visit visit) const {
 template <Storage Scalar>
 void FeaturesTarget<Scalar>::scale_rows(BlockView<Scalar> rows, Index first, int power) const {
   for (Index i = 0; i < rows.rows(); ++i) {
-    const double scale = root_scale_(weighted_ ? first + i : 0);
-    rows.row(i) *= static_cast<Scalar>(power == 2 ? scale * scale : scale);
+    // Squared one factor at a time: its square may be out of float's range where the row's product is zero.
+    const auto scale = static_cast<Scalar>(root_scale_(weighted_ ? first + i : 0));
+    for (int factor = 0; factor < power; ++factor) rows.row(i) *= scale;
   }
 }
 

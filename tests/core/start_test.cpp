@@ -5,10 +5,19 @@
 #include "expect_throw.hpp"
 #include "runs.hpp"
 
+#include <itspace/align.hpp>
 #include <itspace/covariance.hpp>
+#include <itspace/distance.hpp>
+#include <itspace/gradient.hpp>
+#include <itspace/rank.hpp>
 #include <itspace/start.hpp>
+#include <itspace/targets.hpp>
+#include <itspace/transport_map.hpp>
 
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 namespace itspace::test {
 namespace {
@@ -115,6 +124,149 @@ TYPED_TEST(Starts, Random) {
         EXPECT_LT(ratio<TypeParam>(outside.norm(), dim, real(y).norm()), ratio_limit);
       }
     }
+  }
+}
+
+// Features without variance: the mean of equal values is that value, whatever their weights, so that trace, products
+// and starts are exactly zero, not rounding of either sign.
+TYPED_TEST(Starts, OfConstantFeaturesAreZero) {
+  Draw draw(11);
+  for (int trial = 0; trial < 200; ++trial) {
+    const Index n = 2 + trial % 17, d = 1 + trial % 7, rank = 1 + trial % d;
+    Block<TypeParam> z(n, d);
+    for (Index j = 0; j < d; ++j) z.col(j).setConstant(TypeParam(draw.normal() * std::pow(10.0, 8 * draw.normal())));
+    Vector weights(n);
+    for (Index i = 0; i < n; ++i) weights(i) = std::pow(10.0, 4 * draw.normal());
+    for (const Vector& w : {Vector(), weights}) {
+      const FeaturesTarget<TypeParam> target(z, w);
+      EXPECT_EQ(target.trace(), 0);
+      EXPECT_EQ(random_start<TypeParam>(target, rank, 1).norm(), 0);
+      EXPECT_EQ(start_from_target<TypeParam>(target, rank).norm(), 0);
+      EXPECT_EQ(start_from_features<TypeParam>(z, rank, w).norm(), 0);
+      EXPECT_EQ(covariance<TypeParam>(z, w).norm(), 0);
+      AlignOptions options;
+      options.steps = 2;
+      const auto result = align<TypeParam>(target, rank, options);
+      EXPECT_EQ(result.factor.norm(), 0);
+    }
+  }
+}
+
+// tr Sigma = sum_{i<j} w_i w_j ||z_i - z_j||^2/(2 sum_{i<j} w_i w_j), in which nothing cancels.
+Real trace_by_pairs(const Matrix& z, const Vector& weights) {
+  Real squares = 0, pairs = 0;
+  for (Index i = 0; i < z.rows(); ++i) {
+    for (Index j = 0; j < i; ++j) {
+      const Real weight = Real(weights(i)) * Real(weights(j));
+      squares += weight * (real(z.row(i)) - real(z.row(j))).squaredNorm();
+      pairs += 2 * weight;
+    }
+  }
+  return squares / pairs;
+}
+
+// Spread of the last bits, and weights that differ beyond all digits: the trace is that of the definition, never below
+// 0, and the start has its size.
+TYPED_TEST(Starts, OfBarelyVaryingFeaturesAreFinite) {
+  Draw draw(12);
+  for (int trial = 0; trial < 200; ++trial) {
+    const Index n = 2 + trial % 9, d = 1 + trial % 5;
+    Block<TypeParam> z(n, d);
+    for (Index j = 0; j < d; ++j) {
+      const auto value = TypeParam(draw.normal() * 100);
+      for (Index i = 0; i < n; ++i) z(i, j) = draw.uniform() < 0.5 ? value : std::nextafter(value, TypeParam(1e9));
+    }
+    Vector weights(n);
+    for (Index i = 0; i < n; ++i) weights(i) = std::pow(10.0, -40 * draw.uniform());
+    for (const Vector& w : {Vector(), weights}) {
+      const FeaturesTarget<TypeParam> target(z, w);
+      const Real expected = trace_by_pairs(wide(z), w.size() > 0 ? w : Vector::Ones(n));
+      ASSERT_GE(target.trace(), 0);
+      // The mean is good to eps64 of the values, and a float's spread is eps32 of them; a double's is of the same size.
+      const Real share = sizeof(TypeParam) == sizeof(float) ? 1e-3L : 30;
+      EXPECT_LE(std::abs(Real(target.trace()) - expected), share * expected);
+      const auto y = random_start<TypeParam>(target, 1, 1);
+      ASSERT_TRUE(y.allFinite());
+      if (y.norm() > 0) {
+        EXPECT_LE(std::abs(real(y).squaredNorm() - Real(target.trace())), 30 * eps<TypeParam> * Real(target.trace()));
+      }
+    }
+  }
+}
+
+// An operator that claims a trace below zero is no covariance; a start from it is a finite one all the same.
+TEST(RandomStart, OfANegativeTraceIsFinite) {
+  const Block<double> sigma = -Block<double>::Identity(4, 4);
+  EXPECT_TRUE(random_start<double>(DenseTarget<double>(sigma), 2, 1).allFinite());
+  const Block<double> zero = Block<double>::Zero(4, 4);
+  EXPECT_EQ(random_start<double>(DenseTarget<double>(zero), 2, 1).norm(), 0);
+}
+
+// The doors of the library name the first value that is not finite.
+TYPED_TEST(Starts, NonFiniteValuesAreNamed) {
+  for (const TypeParam poison :
+       {std::numeric_limits<TypeParam>::quiet_NaN(), -std::numeric_limits<TypeParam>::infinity()}) {
+    for (const auto& [n, d] : {std::pair<Index, Index>{12, 5}, {5, 12}}) {
+      auto z = this->features(n, d, 1, 3);
+      const auto other = z;
+      z(2, 3) = poison;
+      const Block<TypeParam> factor = Block<TypeParam>::Ones(d, 2);
+      const auto refused = [&](auto call) { expect_throws_naming<std::invalid_argument>({"features[2, 3] is"}, call); };
+      refused([&] { start_from_features<TypeParam>(z, 2); });
+      refused([&] { start_from_all_features<TypeParam>(z); });
+      refused([&] { covariance<TypeParam>(z); });
+      refused([&] { centred_factor<TypeParam>(z); });
+      refused([&] { compact_factor<TypeParam>(z); });
+      refused([&] { mean<TypeParam>(z); });
+      refused([&] { features_distance<TypeParam>(z, other); });
+      refused([&] { features_distance<TypeParam>(other, z); });
+      refused([&] { features_distance<TypeParam>(other, z, frechet_accuracy); });
+      refused([&] { objective_and_features_gradient<TypeParam>(factor, z); });
+      Block<TypeParam> bad = factor;
+      bad(1, 1) = poison;
+      const auto bad_factor = [&](auto call) {
+        expect_throws_naming<std::invalid_argument>({"factor[1, 1] is"}, call);
+      };
+      bad_factor([&] { objective_and_features_gradient<TypeParam>(bad, other); });
+      const Block<TypeParam> sigma = Block<TypeParam>::Identity(d, d);
+      const DenseTarget<TypeParam> target(sigma);
+      const FeaturesTarget<TypeParam> factored(other);
+      bad_factor([&] { objective_and_gradient<TypeParam>(bad, target); });
+      bad_factor([&] { target_distance_squared<TypeParam>(bad, target); });
+      bad_factor([&] { target_distance_squared<TypeParam>(bad, factored); });
+      bad_factor([&] { model_of<TypeParam>(target, bad, Eigen::VectorXd::Zero(d)); });
+      const FactorTarget<TypeParam> of_bad(bad);
+      EXPECT_THROW(start_from_target<TypeParam>(of_bad, 1), std::invalid_argument);
+      EXPECT_THROW(target_distance_squared<TypeParam>(factor, of_bad), std::invalid_argument);
+      const Block<double> wide_bad = bad.template cast<double>(), wide_good = factor.template cast<double>();
+      bad_factor([&] { factor_distance_squared(wide_bad, wide_good); });
+      bad_factor([&] { factor_distance_squared(wide_good, wide_bad); });
+      bad_factor([&] { geodesic_factor(wide_bad, wide_good, 0.5); });
+      Block<TypeParam> wrong = sigma;
+      wrong(0, 2) = poison;
+      const auto bad_covariance = [&](auto call) {
+        expect_throws_naming<std::invalid_argument>({"covariance[0, 2] is"}, call);
+      };
+      bad_covariance([&] { dense_distance_squared<TypeParam>(wrong, sigma); });
+      bad_covariance([&] { dense_distance_squared<TypeParam>(sigma, wrong, full_accuracy); });
+      bad_covariance([&] { geodesic<TypeParam>(wrong, sigma, 0.5); });
+      bad_covariance([&] { coupling_cost<TypeParam>(sigma, wrong); });
+      bad_covariance([&] { start_from_covariance<TypeParam>(wrong, 1); });
+      const DenseTarget<TypeParam> operator_of(wrong);
+      EXPECT_THROW(rank_explaining<TypeParam>(operator_of, 0.9), std::invalid_argument);
+      EXPECT_THROW(start_from_target<TypeParam>(operator_of, 1), std::invalid_argument);
+      EXPECT_THROW(model_of<TypeParam>(target, factor, Eigen::VectorXd::Constant(d, double(poison))),
+                   std::invalid_argument);
+    }
+    const double wide_poison = double(poison);
+    Vector values = Vector::Ones(3);
+    values(1) = wide_poison;
+    EXPECT_THROW(floor_r(values, 1), std::invalid_argument);
+    EXPECT_THROW(floor_r(3, values, 1), std::invalid_argument);
+    EXPECT_THROW(floor_r(wide_poison, Vector::Ones(3), 1), std::invalid_argument);
+    EXPECT_TRUE(std::isnan(gap_r(1, wide_poison, 0)));
+    EXPECT_THROW(rank_explaining(values, 3, 0.9), std::invalid_argument);
+    EXPECT_THROW(mean_distance_squared(values, Vector::Ones(3)), std::invalid_argument);
   }
 }
 
