@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any, Dict, Optional
 
 import numpy as np
@@ -147,7 +148,8 @@ def frechet_distance_from_features(X1: Array, X2: Array) -> float:
 class FrechetAccumulator:
     """Mean and covariance of features, batch by batch, for the Frechet distance of sets that do not fit in memory.
 
-    Sums are kept in float64 about the running mean. Accumulators of several workers can be merged, and pickled.
+    Sums are kept in float64 about the running mean. Accumulators of several workers can be merged, and pickled. One may be
+    used from several threads: whatever is asked of it is answered for the updates that were complete at that moment.
 
     Parameters
     ----------
@@ -166,30 +168,41 @@ class FrechetAccumulator:
     (400, True)
     """
 
-    __slots__ = ("_moments", "__weakref__")
+    __slots__ = ("_lock", "_moments", "__weakref__")
 
     def __init__(self, dim: Optional[int] = None) -> None:
+        self._lock = threading.Lock()
         self._moments = _core.Moments(None if dim is None else integer(dim, "dim"))
+
+    def _snapshot(self) -> "_core.Moments":
+        """What was seen so far, as an object of its own. Never two locks at once: no order of them can deadlock."""
+        with self._lock:
+            return self._moments.copy()
 
     def update(self, batch: Any) -> "FrechetAccumulator":
         """Add the rows of `batch` (n, d). A batch that is refused changes nothing."""
-        self._moments.update(matrix(batch, "batch"))
+        rows = matrix(batch, "batch")
+        with self._lock:
+            self._moments.update(rows)
         return self
 
     def compute(self, other: "FrechetAccumulator") -> float:
         """The Frechet distance (squared, FID's convention) to what another accumulator has seen."""
         self._check(other)
-        return self._moments.distance_squared(other._moments)
+        return self._snapshot().distance_squared(other._snapshot())
 
     def merge(self, other: "FrechetAccumulator") -> "FrechetAccumulator":
         """Add all that another accumulator has seen to this one."""
         self._check(other)
-        self._moments.merge(other._moments)
+        seen = other._snapshot()
+        with self._lock:
+            self._moments.merge(seen)
         return self
 
     def reset(self) -> None:
         """Forget the samples, keep the dimension."""
-        self._moments.reset()
+        with self._lock:
+            self._moments.reset()
 
     def __add__(self, other: "FrechetAccumulator") -> "FrechetAccumulator":
         if not isinstance(other, FrechetAccumulator):
@@ -198,20 +211,24 @@ class FrechetAccumulator:
 
     @property
     def dim(self) -> Optional[int]:
-        return self._moments.dim or None
+        with self._lock:
+            return self._moments.dim or None
 
     @property
     def count(self) -> int:
-        return self._moments.count
+        with self._lock:
+            return self._moments.count
 
     @property
     def mean(self) -> np.ndarray:
-        return self._moments.mean
+        with self._lock:
+            return self._moments.mean
 
     @property
     def covariance(self) -> np.ndarray:
         """sum (x - mean)(x - mean)'/(count - 1)."""
-        return self._moments.covariance()
+        with self._lock:
+            return self._moments.covariance()
 
     @staticmethod
     def _check(other: Any) -> None:
@@ -219,13 +236,16 @@ class FrechetAccumulator:
             raise TypeError(f"other is a {type(other).__name__}; it must be a FrechetAccumulator")
 
     def __getstate__(self) -> Dict[str, Any]:
-        return {"count": self.count, "mean": self.mean, "scatter": self._moments.scatter}
+        seen = self._snapshot()
+        return {"count": seen.count, "mean": seen.mean, "scatter": seen.scatter}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
+        self._lock = threading.Lock()
         self._moments = _core.Moments.from_parts(state["count"], state["mean"], state["scatter"])
 
     def __repr__(self) -> str:
-        return f"<itspace.FrechetAccumulator dim {self.dim}, {self.count} samples>"
+        seen = self._snapshot()
+        return f"<itspace.FrechetAccumulator dim {seen.dim or None}, {seen.count} samples>"
 
 
 def geodesic(A: Array, B: Array, t: float) -> Any:

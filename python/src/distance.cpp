@@ -102,6 +102,7 @@ void update(MomentAccumulator& moments, const Matrix<Scalar>& batch) {
   moments.update<Scalar>(view<Scalar>(batch));
 }
 
+// @pre nobody changes either meanwhile: the GIL, which would keep others out, is given away.
 double moments_distance(const MomentAccumulator& a, const MomentAccumulator& b) {
   const nb::gil_scoped_release unlocked;
   return dense_distance_squared<double>(a.covariance(), b.covariance(), frechet_accuracy) +
@@ -145,6 +146,7 @@ void add_distance(nb::module_& module) {
   moments.def_prop_ro("scatter",
                       [](const MomentAccumulator& self) { return to_numpy<double>(Block<double>(self.scatter())); });
   moments.def("covariance", [](const MomentAccumulator& self) { return to_numpy<double>(self.covariance()); });
+  moments.def("copy", [](const MomentAccumulator& self) { return MomentAccumulator(self); });
   moments.def("merge", &MomentAccumulator::merge, nb::arg("other"));
   moments.def("reset", &MomentAccumulator::reset);
   moments.def("distance_squared", &moments_distance, nb::arg("other"));

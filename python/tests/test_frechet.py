@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+import copy
 import pickle
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -97,3 +100,76 @@ def test_accumulator_misuse(rng):
     with pytest.raises(ValueError, match="dim is -1"):
         itspace.FrechetAccumulator(-1)
     np.testing.assert_array_equal(accumulator.covariance, before)
+
+
+def test_computing_while_another_thread_updates(rng):
+    """Every value is that of some prefix of the updates, to the last bit: no half of an update is ever seen."""
+    batches = features(rng, 1200, 40).reshape(600, 2, 40) * np.linspace(1, 30, 600)[:, None, None]
+    reference = itspace.FrechetAccumulator().update(features(rng, 50, 40, 0.5))
+    replay, expected, states = itspace.FrechetAccumulator(), set(), set()
+    for batch in batches:
+        replay.update(batch)
+        expected.add(replay.compute(reference))
+        states.add((replay.count, replay.mean.tobytes(), replay.covariance.tobytes()))
+
+    shared = itspace.FrechetAccumulator().update(batches[0])
+    found, seen, failures = [], [], []
+
+    def guarded(work):
+        def run():
+            try:
+                work()
+            except BaseException as error:  # reported by the test's own thread
+                failures.append(error)
+
+        return threading.Thread(target=run)
+
+    def update():
+        for batch in batches[1:]:
+            shared.update(batch)
+
+    def compute():
+        while shared.count < 1200:
+            found.append(shared.compute(reference))
+            found.append(reference.compute(shared))
+
+    def copies():
+        while shared.count < 1200:
+            for other in (pickle.loads(pickle.dumps(shared)), copy.copy(shared), itspace.FrechetAccumulator().merge(shared)):
+                seen.append((other.count, other.mean.tobytes(), other.covariance.tobytes()))
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # as many turns as there can be
+    try:
+        threads = [guarded(work) for work in (compute, copies, compute, update)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures
+    assert shared.count == 1200
+    # The distance is symmetric up to rounding; the other way round has values of its own.
+    mirrored = set()
+    replay.reset()
+    for batch in batches:
+        mirrored.add(reference.compute(replay.update(batch)))
+    wrong = [value for value in found if value not in expected and value not in mirrored]
+    assert not wrong, f"{len(wrong)} of {len(found)} values belong to no prefix"
+    torn = [state for state in seen if state not in states]
+    assert not torn, f"{len(torn)} of {len(seen)} copies belong to no prefix"
+
+
+def test_merging_each_other_in_two_threads_ends():
+    """Locks are never taken two at a time, so that no order of them can deadlock."""
+    first, second = (itspace.FrechetAccumulator().update(np.eye(3) * k) for k in (1.0, 2.0))
+    threads = [
+        threading.Thread(target=lambda a, b: [a.merge(b) for _ in range(8)], args=pair)
+        for pair in ((first, second), (second, first), (first, first))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert first.count > 3 and second.count > 3
