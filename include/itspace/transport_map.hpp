@@ -66,7 +66,7 @@ class ITSPACE_API TransportMap {
   // What a map is made of, for files: A = scalar I + basis (core - scalar I) basis'.
   struct Parts {
     MapKind kind = MapKind::monge;
-    double scalar = 1;
+    double scalar = 1;                   // any where m = d
     Block<double> basis;                 // d x m, orthonormal columns
     Block<double> core;                  // m x m
     Eigen::VectorXd mean_from, mean_to;  // d
@@ -101,9 +101,7 @@ class ITSPACE_API TransportMap {
   void prepare();
 
   Parts parts_;
-  // (core/scale - I)' basis', m x d, and the basis, in both storage types: apply is two skinny products. The scale is
-  // `scalar` where the basis leaves something outside.
-  double scale_ = 1;
+  // (core/scalar - I)' basis', m x d, and the basis, in both storage types: apply is two skinny products.
   Block<double> update_;
   Block<float> basis32_, update32_;
 };

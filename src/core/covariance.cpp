@@ -78,7 +78,8 @@ double make_positive_definite(BlockView<Scalar> sigma) {
 template <Storage Scalar>
 void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what) {
   for (Index i = 0; i < matrix.rows(); ++i) {
-    if (matrix.row(i).allFinite()) continue;
+    // 0 for finite values, NaN for others; allFinite() takes several times as long.
+    if ((matrix.row(i).array() * Scalar(0)).sum() == 0) continue;
     for (Index j = 0; j < matrix.cols(); ++j)
       require(std::isfinite(matrix(i, j)), what, "[", i, ", ", j, "] is ", matrix(i, j),
               "; all values must be finite. Remove or replace such rows first");

@@ -57,7 +57,8 @@ std::optional<Small> pivoted_factor_scaled(const Small& sigma, const SmallVector
   if (!c.allFinite() || !(rounding >= 0)) return std::nullopt;
   Small l = pivoted_cholesky(c, rounding);
   if (l.cols() < d) {
-    const Small rows = l.transpose(), rest = c - product_transposed(rows, rows);
+    Small rest = -c;
+    add_gram(l.transpose(), rest);  // its lower triangle: LL' - C
     for (Index j = 0; j < d; ++j)
       if (!(rest.col(j).tail(d - j).cwiseAbs().maxCoeff() <= 10 * rounding)) return std::nullopt;
   }

@@ -70,6 +70,12 @@ Small core_of(const Small& l, const Small& m, MapKind kind) {
   return 0.5 * (core + core.transpose());
 }
 
+// What is done `outside` the basis, where there is an outside. Where there is none any scalar serves, and the size of
+// the core loses no digits to one that is far from it.
+double scalar_of(const Block<double>& core, Index d, double outside) {
+  return core.rows() < d ? outside : core.norm() / std::sqrt(static_cast<double>(d));
+}
+
 void check_root(const Block<double>& root, const char* which) {
   check_finite<double>(root, text("the map's ", which, "_root"));
   for (Index i = 0; i < root.rows(); ++i)
@@ -121,9 +127,9 @@ TransportMap::TransportMap(const LowRankGaussian& from, const LowRankGaussian& t
   const Small to_root = lower_root(triangle.rightCols(s), to.remainder);
 
   parts_.kind = kind;
-  parts_.scalar = std::sqrt(to.remainder / from.remainder);
   parts_.basis = qr.householderQ() * Small::Identity(d, m);
   parts_.core = core_of(from_root, to_root, kind);
+  parts_.scalar = scalar_of(parts_.core, d, std::sqrt(to.remainder) / std::sqrt(from.remainder));
   parts_.mean_from = from.mean;
   parts_.mean_to = to.mean;
   parts_.from_root = from_root;
@@ -160,11 +166,8 @@ TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
 }
 
 void TransportMap::prepare() {
-  const Index d = parts_.basis.rows(), m = parts_.core.rows();
-  // Outside the basis samples are scaled by `scalar`. Where the basis leaves nothing outside it, any scale serves, and
-  // the core's own size loses no digits to a `scalar` that is far from it.
-  scale_ = m < d ? parts_.scalar : parts_.core.norm() / std::sqrt(static_cast<double>(m));
-  update_ = (parts_.core / scale_ - Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
+  const Index m = parts_.core.rows();
+  update_ = (parts_.core / parts_.scalar - Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
   basis32_ = parts_.basis.cast<float>();
   update32_ = update_.cast<float>();
 }
@@ -190,7 +193,7 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
   const Row from = parts_.mean_from.transpose().template cast<Scalar>();
   const Row to = parts_.mean_to.transpose().template cast<Scalar>();
   const Row to_inside = (parts_.mean_to.transpose() * parts_.basis).template cast<Scalar>();
-  const Scalar scalar = static_cast<Scalar>(scale_);
+  const Scalar scalar = static_cast<Scalar>(parts_.scalar);
   Block<Scalar> inner(std::min(step, samples.rows()), m);
   for (Index first = 0; first < samples.rows(); first += step) {
     const Index count = std::min(step, samples.rows() - first);
@@ -204,9 +207,9 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
 
 TransportMap TransportMap::inverse() const {
   Parts back = parts_;
-  back.scalar = 1 / parts_.scalar;
   // The same formula with the two sides exchanged: as accurate as forward, where inverting the core would not be.
   back.core = core_of(parts_.to_root, parts_.from_root, parts_.kind);
+  back.scalar = scalar_of(back.core, dim(), 1 / parts_.scalar);
   std::swap(back.mean_from, back.mean_to);
   std::swap(back.from_root, back.to_root);
   std::swap(back.from_remainder, back.to_remainder);
@@ -215,7 +218,7 @@ TransportMap TransportMap::inverse() const {
 
 Block<double> TransportMap::matrix() const {
   const Block<double> update = parts_.basis * update_;
-  return scale_ * (Block<double>::Identity(dim(), dim()) + update.transpose());
+  return parts_.scalar * (Block<double>::Identity(dim(), dim()) + update.transpose());
 }
 
 double TransportMap::displacement() const {
