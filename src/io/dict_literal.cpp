@@ -141,6 +141,9 @@ class Parser {
     if (at_ == begin) {
       return std::nullopt;
     }
+    if (text_[begin] == '0' && number != 0) {
+      damaged("a number with a leading zero");  // as in Python, where 010 might mean 8 or 10
+    }
     if (peek() == 'L') {  // Python 2 wrote long integers so
       ++at_;
     }

@@ -88,6 +88,11 @@ TEST(BadNpy, AnArrayThatMemoryCannotHoldIsNotConverted) {
 TEST(BadNpy, DimensionsOtherThanTwoAreRefused) {
   expect_npy_refused(npy_of("<f8", "(2, 3, 4)", std::string(192, '\0')), {"3 dimensions", "(2, 3, 4)", "reshape"});
   expect_npy_refused(npy_of("<f8", "(1, 1, 1, 1)", "12345678"), {"4 dimensions"});
+  // Leading zeros are none of Python's numbers, but 00 is 0.
+  for (const char* shape : {"(8, 03)", "(03,)", "(010, 1)", "(1, 00003)"}) {
+    expect_npy_refused(npy_of("<f8", shape, std::string(192, '\0')), {"leading zero", "damaged"});
+  }
+  EXPECT_EQ(io::open_array(fixtures::Folder().write("a.npy", npy_of("<f8", "(00, 3)", ""))).rows(), 0);
   for (const char* shape : {"(-1,)", "(2)", "2", "[2, 3]", "(2, 'x')", "(2.0,)", "(,)", "(2 3)", "None", "(2, (3,))"}) {
     expect_npy_refused(npy_of("<f8", shape, std::string(64, '\0')), {"damaged"});
   }
