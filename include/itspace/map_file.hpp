@@ -6,6 +6,7 @@
 #pragma once
 
 #include <itspace/export.hpp>
+#include <itspace/io.hpp>
 #include <itspace/transport_map.hpp>
 
 #include <filesystem>
@@ -17,8 +18,10 @@ inline constexpr std::string_view map_format = "itspace.map/1";
 
 // Whole or not at all, like every file of ours.
 ITSPACE_API void save_map(const std::filesystem::path& path, const TransportMap& map);
+ITSPACE_API void save_map(Outputs& outputs, const std::filesystem::path& path, const TransportMap& map);
 
-// @throws std::runtime_error that names the file, what was found and what is expected.
+// @throws std::runtime_error that names the file, what was found and what is expected: also where the parts contradict
+// each other, such as a core that does not carry the one covariance to the other.
 ITSPACE_API TransportMap load_map(const std::filesystem::path& path);
 
 }  // namespace itspace::io

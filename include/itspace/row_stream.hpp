@@ -29,7 +29,8 @@ class ITSPACE_API RowReader {
   Index cols() const;
 
   // Fills `out` from the top with the next rows and returns how many there were: out.rows(), fewer at the end, then 0.
-  // @pre out.cols() == cols(). Throws std::runtime_error where a stream ends before its last row.
+  // @pre out.cols() == cols(). Throws std::runtime_error where a stream ends before its last row, and at the last row
+  // of an .npz whose checksum is not that of the rows: then what was read before is damaged too.
   template <Storage Scalar>
   Index read(BlockView<Scalar> out);
 

@@ -82,7 +82,8 @@ struct Trace {
   std::string reason;  // a sentence, where the run ended for a reason that the status does not explain
   double target_trace = not_a_number;
   Index passes_total = 0;
-  Index best = 0;  // the row of the returned factor
+  Index best = 0;               // the row of the returned factor
+  std::string factor_checksum;  // of the factor it was saved with (io::checksum_of); empty where it was not
   std::vector<Step> steps;
 
   // Every step that was made and evaluated kept its promise and did not move away, and the run did not fail.

@@ -7,7 +7,9 @@
 #include <itspace/io.hpp>
 #include <new>
 
+#include "array_open.hpp"
 #include "convert.hpp"
+#include "crc.hpp"
 #include "element_type.hpp"
 #include "error.hpp"
 #include "inflate.hpp"
@@ -30,6 +32,7 @@ struct Opened {
   NpyHeader header;
   std::shared_ptr<const void> keep_alive;
   const std::byte* values = nullptr;
+  std::optional<StoredMember> unchecked;  // where the checksum is still to be asked
 };
 
 [[noreturn]] void refuse_short(const NpyHeader& header, std::uint64_t held, std::string_view where) {
@@ -97,7 +100,7 @@ Opened open_deflated(std::span<const std::byte> compressed, const ZipMember& mem
   return opened;
 }
 
-// A stored member is lent from the mapping, like an .npy file: its checksum is not asked, for that would read it all.
+// A stored member is lent from the mapping, like an .npy file; whoever reads it asks its checksum.
 Opened open_member(const std::shared_ptr<const MappedFile>& file, const ZipMember& member, std::string_view where) {
   const auto bytes = zip_member_bytes(file->bytes(), member, where);
   if (member.method == zip_deflated) {
@@ -106,7 +109,10 @@ Opened open_member(const std::shared_ptr<const MappedFile>& file, const ZipMembe
   std::size_t offset = 0;
   const NpyHeader header = read_header(bytes, offset, where);
   require_member_size(header, offset, member.uncompressed_bytes, where);
-  return open_npy(bytes, file, where);
+  Opened opened = open_npy(bytes, file, where);
+  opened.unchecked = StoredMember{bytes.first(static_cast<std::size_t>(member.uncompressed_bytes)), offset, member.crc,
+                                  std::string(where)};
+  return opened;
 }
 
 std::string_view key_of(const ZipMember& member) {
@@ -239,6 +245,15 @@ template ITSPACE_API bool Array::is_borrowed<float>() const;
 template ITSPACE_API bool Array::is_borrowed<double>() const;
 
 Array open_array(const std::filesystem::path& path, std::string_view key) {
+  std::optional<StoredMember> unchecked;
+  Array array = open_array(path, key, unchecked);
+  if (unchecked) {
+    require_crc(crc_of(unchecked->bytes), unchecked->crc, unchecked->where);
+  }
+  return array;
+}
+
+Array open_array(const std::filesystem::path& path, std::string_view key, std::optional<StoredMember>& unchecked) {
   const auto file = std::make_shared<const MappedFile>(path);
   Opened opened;
   Array array;
@@ -268,6 +283,7 @@ Array open_array(const std::filesystem::path& path, std::string_view key) {
   array.info_.bytes = opened.header.value_bytes;
   array.keep_alive_ = std::move(opened.keep_alive);
   array.values_ = opened.values;
+  unchecked = std::move(opened.unchecked);
   return array;
 }
 

@@ -9,9 +9,12 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 
 #include "error.hpp"
+#include "signal_table.hpp"
 
 namespace itspace::io {
 namespace {
@@ -36,13 +39,25 @@ void sync_folder(const std::filesystem::path& folder) {
        remedy);
 }
 
+// No two files are ever given the same name, so that removing one by name cannot hit another's: not even another
+// process's of the same id in another container.
+std::string fresh_name() {
+  static std::atomic<unsigned> counter = 0;
+  std::uint64_t random = 0;
+  if (::getentropy(&random, sizeof random) != 0) {
+    random = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+  }
+  return fmt::format(".itspace-{}-{}-{:016x}.tmp", ::getpid(), counter++, random);
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : destination_(find_destination(path)) {
-  if (destination_.direct) {
-    open_direct();
-  } else {
+AtomicFile::AtomicFile(const std::filesystem::path& path, bool later)
+    : destination_(find_destination(path)), later_(later && destination_.direct) {
+  if (!destination_.direct) {
     open_temporary();
+  } else if (!later_) {
+    open_direct();
   }
 }
 
@@ -52,7 +67,19 @@ AtomicFile::~AtomicFile() {
   }
   if (!temporary_.empty()) {
     ::unlink(temporary_.c_str());
+    forget();
   }
+}
+
+void AtomicFile::remember(std::filesystem::path name) {
+  temporary_ = std::move(name);
+  row_ = temporaries().add(temporary_.c_str());
+}
+
+void AtomicFile::forget() {
+  temporaries().remove(row_);
+  row_ = -1;
+  temporary_.clear();
 }
 
 void AtomicFile::open_direct() {
@@ -64,19 +91,19 @@ void AtomicFile::open_direct() {
 }
 
 void AtomicFile::open_temporary() {
-  // The name does not hold the target's, which may already be as long as a name can be. Threads and processes that meet
-  // in one folder are kept apart by the counter and the process id; O_EXCL settles the rest.
-  static std::atomic<unsigned> counter = 0;
+  // The name does not hold the target's, which may already be as long as a name can be.
   // A file that was private must not be readable while it is being replaced.
   const mode_t mode = destination_.mode ? (*destination_.mode & static_cast<mode_t>(0777)) | S_IWUSR : 0666;
   constexpr int attempts = 1000;
   for (int i = 0; i < attempts; ++i) {
-    auto name = destination_.folder / fmt::format(".itspace-{}-{}.tmp", ::getpid(), counter++);
-    fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    remember(destination_.folder / fresh_name());  // first: a signal may come between the two
+    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd_ >= 0) {
-      temporary_ = std::move(name);
       return;
     }
+    const int error_number = errno;
+    forget();
+    errno = error_number;
     if (errno != EEXIST) {
       break;
     }
@@ -85,6 +112,10 @@ void AtomicFile::open_temporary() {
 }
 
 void AtomicFile::write(std::string_view bytes) {
+  if (later_) {
+    buffer_.append(bytes);
+    return;
+  }
   if (buffer_.size() + bytes.size() > buffer_bytes) {
     flush();
   }
@@ -111,26 +142,51 @@ void AtomicFile::write_now(std::string_view bytes) {
   }
 }
 
-void AtomicFile::commit() {
-  flush();
-  if (destination_.mode) {
-    ::fchmod(fd_, *destination_.mode);  // best effort: some file systems have no modes
-  }
-  if (!destination_.direct && ::fsync(fd_) != 0) {
-    refuse(destination_, "it could not be made durable", errno);
-  }
+void AtomicFile::close() {
   const int fd = fd_;
   fd_ = -1;
   if (::close(fd) != 0 && errno != EINTR) {
     refuse(destination_, "closing it failed", errno);
   }
-  if (destination_.direct) {
+}
+
+void AtomicFile::finish() {
+  if (destination_.direct || finished_) {
     return;
   }
+  flush();
+  if (destination_.mode) {
+    ::fchmod(fd_, *destination_.mode);  // best effort: some file systems have no modes
+  }
+  if (::fsync(fd_) != 0) {
+    refuse(destination_, "it could not be made durable", errno);
+  }
+  close();
+  finished_ = true;
+}
+
+void AtomicFile::commit() {
+  if (destination_.direct) {
+    if (later_) {
+      open_direct();
+    }
+    flush();
+    close();
+    return;
+  }
+  rename();
+  settle();
+}
+
+void AtomicFile::rename() {
+  finish();
   if (::rename(temporary_.c_str(), destination_.path.c_str()) != 0) {
     refuse(destination_, "the finished file could not be renamed", errno);
   }
-  temporary_.clear();
+  forget();
+}
+
+void AtomicFile::settle() {
   sync_folder(destination_.folder);
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <itspace/io.hpp>
 
 #include "atomic_file.hpp"
 #include "error.hpp"
@@ -61,21 +62,17 @@ void require_folder(const Destination& destination) {
   }
 }
 
-}  // namespace
-
-Destination find_destination(const std::filesystem::path& path) {
+// The path that a write to `path` ends at, symbolic links followed even where the last one dangles; or the descriptor.
+Destination follow_links(const std::filesystem::path& path) {
   Destination result;
   result.path = path;
   result.as_written = path;
-  if (path.empty()) {
-    fail("an output file has an empty name; name a file");
-  }
   constexpr int most_links = 40;  // the kernel's own limit
   for (int links = 0;; ++links) {
     result.descriptor = named_descriptor(result.path);
     if (result.descriptor >= 0) {
       result.direct = true;
-      return result;
+      break;
     }
     std::error_code not_a_link;
     const std::filesystem::path next = std::filesystem::read_symlink(result.path, not_a_link);
@@ -88,9 +85,20 @@ Destination find_destination(const std::filesystem::path& path) {
     }
     result.path = folder_of(result.path) / next;  // an absolute link replaces the whole
   }
-
   result.folder = folder_of(result.path);
+  return result;
+}
 
+}  // namespace
+
+Destination find_destination(const std::filesystem::path& path) {
+  if (path.empty()) {
+    fail("an output file has an empty name; name a file");
+  }
+  Destination result = follow_links(path);
+  if (result.direct) {
+    return result;
+  }
   struct stat status = {};
   const bool exists = ::stat(result.path.c_str(), &status) == 0;
   if ((exists && S_ISDIR(status.st_mode)) || !result.path.has_filename()) {
@@ -107,6 +115,28 @@ Destination find_destination(const std::filesystem::path& path) {
     }
   }
   return result;
+}
+
+std::optional<FileIdentity> identity_of(const std::filesystem::path& path) {
+  const Destination place = follow_links(path);
+  struct stat status = {};
+  const bool exists =
+      place.descriptor >= 0 ? ::fstat(place.descriptor, &status) == 0 : ::stat(place.path.c_str(), &status) == 0;
+  if (exists) {
+    if (!S_ISREG(status.st_mode)) {
+      return std::nullopt;
+    }
+    return FileIdentity{status.st_dev, status.st_ino, "", place.descriptor >= 0};
+  }
+  if (place.descriptor >= 0 || ::stat(place.folder.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return FileIdentity{status.st_dev, status.st_ino, place.path.filename().native(), false};
+}
+
+bool same_file(const std::optional<FileIdentity>& a, const std::optional<FileIdentity>& b) {
+  return a && b && a->device == b->device && a->inode == b->inode && a->name == b->name &&
+         !(a->open_descriptor && b->open_descriptor);
 }
 
 }  // namespace itspace::io

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <new>
 
+#include "crc.hpp"
 #include "error.hpp"
 
 namespace itspace::io {
@@ -34,7 +35,6 @@ struct Inflater::Stream {
 
 Inflater::Inflater(std::span<const std::byte> compressed, std::string_view where)
     : stream_(std::make_unique<Stream>()), compressed_(compressed), where_(where) {
-  crc_ = static_cast<std::uint32_t>(::crc32_z(0, nullptr, 0));
   if (::inflateInit2(&stream_->z, -MAX_WBITS) != Z_OK) {  // negative: raw deflate, as zip members are
     throw std::bad_alloc();
   }
@@ -66,7 +66,7 @@ std::size_t Inflater::inflate_some(std::span<std::byte> out) {
     fail("{}: its compressed data are damaged after {} bytes ({}); copy or save it again", where_, produced_ + filled,
          z.msg != nullptr ? z.msg : "they end too early");
   }
-  crc_ = static_cast<std::uint32_t>(::crc32_z(crc_, reinterpret_cast<const Bytef*>(out.data()), filled));
+  crc_ = crc_of(out.first(filled), crc_);
   produced_ += filled;
   return filled;
 }
@@ -89,10 +89,7 @@ void Inflater::finish(std::uint32_t expected_crc) {
            produced_ - 1);
     }
   }
-  if (crc_ != expected_crc) {
-    fail("{}: checksum is {:08x}, the file says {:08x}; the data are damaged: copy or save it again", where_, crc_,
-         expected_crc);
-  }
+  require_crc(crc_, expected_crc, where_);
 }
 
 }  // namespace itspace::io

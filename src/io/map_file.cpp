@@ -6,6 +6,7 @@
 #include <itspace/map_file.hpp>
 
 #include "atomic_file.hpp"
+#include "core/map_agreement.hpp"
 #include "error.hpp"
 #include "npy_writer.hpp"
 #include "text_member.hpp"
@@ -56,11 +57,8 @@ Block<double> read(const std::filesystem::path& path, std::string_view key, std:
   return values;
 }
 
-}  // namespace
-
-void save_map(const std::filesystem::path& path, const TransportMap& map) {
+void write_map(AtomicFile& file, const std::filesystem::path& path, const TransportMap& map) {
   const TransportMap::Parts& parts = map.parts();
-  AtomicFile file(path);
   ZipWriter zip(file, in_quotes(path));
   const auto add = [&zip](std::string_view key, const auto& values, const std::vector<Index>& shape) {
     zip.add(std::string(key) + ".npy", npy_header<double>(shape), bytes_of(values.data(), values.size()));
@@ -84,7 +82,18 @@ void save_map(const std::filesystem::path& path, const TransportMap& map) {
   scalar("from_remainder", parts.from_remainder);
   scalar("to_remainder", parts.to_remainder);
   zip.finish();
+}
+
+}  // namespace
+
+void save_map(const std::filesystem::path& path, const TransportMap& map) {
+  AtomicFile file(path);
+  write_map(file, path, map);
   file.commit();
+}
+
+void save_map(Outputs& outputs, const std::filesystem::path& path, const TransportMap& map) {
+  write_map(outputs.add(path), path, map);
 }
 
 TransportMap load_map(const std::filesystem::path& path) {
@@ -110,7 +119,9 @@ TransportMap load_map(const std::filesystem::path& path) {
   parts.from_remainder = scalar("from_remainder");
   parts.to_remainder = scalar("to_remainder");
   try {
-    return TransportMap(std::move(parts));
+    TransportMap map(std::move(parts));
+    check_agreement(map.parts());
+    return map;
   } catch (const std::invalid_argument& error) {
     fail("{}: {}; the file is damaged: make it again with `itspace map`", in_quotes(path), error.what());
   }

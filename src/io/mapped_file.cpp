@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "error.hpp"
+#include "signal_table.hpp"
 
 namespace itspace::io {
 namespace {
@@ -51,9 +52,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
     fail("{} ({} bytes) cannot be mapped: {}", in_quotes(path), size_, reason(errno));
   }
   data_ = static_cast<const std::byte*>(memory);
+  name_ = path.native();
+  row_ = mappings().add(name_.c_str(), data_, size_);
 }
 
 MappedFile::~MappedFile() {
+  mappings().remove(row_);
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

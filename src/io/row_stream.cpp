@@ -10,8 +10,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "array_open.hpp"
 #include "atomic_file.hpp"
 #include "convert.hpp"
+#include "crc.hpp"
 #include "error.hpp"
 #include "npy_header.hpp"
 #include "npy_writer.hpp"
@@ -68,7 +70,9 @@ NpyHeader read_input_header() {
 
 struct RowReader::Source {
   ArrayInfo info;
-  Array array;  // of a file
+  Array array;                            // of a file
+  std::optional<StoredMember> unchecked;  // its checksum is gathered with the rows, and asked with the last one
+  std::uint32_t crc = 0;
   bool stream = false;
   ElementType type = ElementType::float64;  // of a stream
   std::vector<std::byte> buffer;
@@ -76,12 +80,24 @@ struct RowReader::Source {
 
   template <Storage Scalar>
   void read_stream(BlockView<Scalar> out, Index all_rows);
+  void add_to_checksum(Index count, Index all_rows);
 };
 
 RowReader::RowReader(const std::filesystem::path& path) : source_(std::make_unique<Source>()) {
   if (!is_standard_stream(path)) {
-    source_->array = open_array(path);
-    source_->info = source_->array.info();
+    Source& source = *source_;
+    source.array = open_array(path, {}, source.unchecked);
+    source.info = source.array.info();
+    if (source.unchecked) {
+      // Rows in Fortran order are not read in the order of the file.
+      const bool in_order = !source.info.fortran_order || rows() <= 1 || cols() <= 1;
+      source.crc = crc_of(
+          source.unchecked->bytes.first(in_order ? source.unchecked->values_offset : source.unchecked->bytes.size()));
+      if (!in_order) {
+        require_crc(source.crc, source.unchecked->crc, source.unchecked->where);
+        source.unchecked.reset();
+      }
+    }
     return;
   }
   const NpyHeader header = read_input_header();
@@ -125,6 +141,21 @@ void RowReader::Source::read_stream(BlockView<Scalar> out, Index all_rows) {
   out = convert<Scalar>(buffer.data(), layout, input_name);
 }
 
+// The next `count` rows, before they are handed out.
+void RowReader::Source::add_to_checksum(Index count, Index all_rows) {
+  if (!unchecked) {
+    return;
+  }
+  const auto values = unchecked->bytes.subspan(unchecked->values_offset);
+  const std::size_t row_bytes = all_rows > 0 ? values.size() / static_cast<std::size_t>(all_rows) : 0;
+  crc = crc_of(values.subspan(static_cast<std::size_t>(next) * row_bytes, static_cast<std::size_t>(count) * row_bytes),
+               crc);
+  if (next + count == all_rows) {
+    require_crc(crc, unchecked->crc, unchecked->where);
+    unchecked.reset();
+  }
+}
+
 template <Storage Scalar>
 Index RowReader::read(BlockView<Scalar> out) {
   if (out.cols() != cols()) {
@@ -132,6 +163,7 @@ Index RowReader::read(BlockView<Scalar> out) {
         "rows of {} values cannot be read into a block of {} columns; make them equal", cols(), out.cols()));
   }
   const Index count = std::min(out.rows(), rows() - source_->next);
+  source_->add_to_checksum(count, rows());
   if (count > 0 && cols() > 0) {
     BlockView<Scalar> part = out.topRows(count);
     if (source_->stream) {

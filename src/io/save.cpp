@@ -22,20 +22,32 @@ std::string header_of(const NamedBlock& array) {
   return npy_header<double>(std::vector<Index>{array.values.rows()});
 }
 
+template <Storage Scalar>
+void write_npy(AtomicFile& file, const ConstBlockView<Scalar>& block) {
+  file.write(npy_header<Scalar>(std::vector<Index>{block.rows(), block.cols()}));
+  for (Index i = 0; i < block.rows(); ++i) {
+    file.write(bytes_of(block.data() + i * block.outerStride(), block.cols()));
+  }
+}
+
 }  // namespace
 
 template <Storage Scalar>
 void save_npy(const std::filesystem::path& path, const ConstBlockView<Scalar>& block) {
   AtomicFile file(path);
-  file.write(npy_header<Scalar>(std::vector<Index>{block.rows(), block.cols()}));
-  for (Index i = 0; i < block.rows(); ++i) {
-    file.write(bytes_of(block.data() + i * block.outerStride(), block.cols()));
-  }
+  write_npy<Scalar>(file, block);
   file.commit();
+}
+
+template <Storage Scalar>
+void save_npy(Outputs& outputs, const std::filesystem::path& path, const ConstBlockView<Scalar>& block) {
+  write_npy<Scalar>(outputs.add(path), block);
 }
 
 template ITSPACE_API void save_npy<float>(const std::filesystem::path&, const ConstBlockView<float>&);
 template ITSPACE_API void save_npy<double>(const std::filesystem::path&, const ConstBlockView<double>&);
+template ITSPACE_API void save_npy<float>(Outputs&, const std::filesystem::path&, const ConstBlockView<float>&);
+template ITSPACE_API void save_npy<double>(Outputs&, const std::filesystem::path&, const ConstBlockView<double>&);
 
 void save_npz(const std::filesystem::path& path, std::span<const NamedBlock> arrays) {
   // Misuse is found before the file is touched.
@@ -65,6 +77,10 @@ void save_text(const std::filesystem::path& path, std::string_view text) {
   AtomicFile file(path);
   file.write(text);
   file.commit();
+}
+
+void save_text(Outputs& outputs, const std::filesystem::path& path, std::string_view text) {
+  outputs.add(path).write(text);
 }
 
 void check_writable(const std::filesystem::path& path) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "crc.hpp"
 #include "dict_literal.hpp"
 #include "error.hpp"
 #include "inflate.hpp"
@@ -69,6 +70,7 @@ std::vector<std::byte> member_content(std::span<const std::byte> file, const Zip
   }
   const auto bytes = zip_member_bytes(file, member, where);
   if (member.method != zip_deflated) {
+    require_crc(crc_of(bytes), member.crc, where);
     return {bytes.begin(), bytes.end()};
   }
   std::vector<std::byte> content(static_cast<std::size_t>(member.uncompressed_bytes));

@@ -218,6 +218,9 @@ Trace read_trace(const Reader& json, std::string_view where) {
       best.refuse(fmt::format("a row of steps (there are {})", rows));
     }
   }
+  if (json.has("factor_checksum")) {
+    trace.factor_checksum = json.at("factor_checksum").text();
+  }
   return trace;
 }
 
@@ -246,6 +249,9 @@ std::string to_json(const Trace& trace) {
   json["target_trace"] = number(trace.target_trace);
   json["passes_total"] = trace.passes_total;
   json["best"] = trace.best;
+  if (!trace.factor_checksum.empty()) {
+    json["factor_checksum"] = trace.factor_checksum;
+  }
   json["steps"] = Json::array();
   for (const Step& step : trace.steps) {
     json["steps"].push_back(to_json_object(step));

@@ -120,6 +120,27 @@ TEST(BadNpz, DamagedDataAreFound) {
   expect_npz_refused(bytes, {"compressed data are damaged"});
 }
 
+// CRC-32 finds every error of one bit, wherever it is, stored or deflated: what is loaded is what was saved.
+TEST(BadNpz, NoFlippedBitIsLoaded) {
+  const Folder folder;
+  const Block<double> expected = io::open_array(folder.write("good.npy", content)).as<double>().view();
+  for (const bool is_deflated : {false, true}) {
+    const std::string whole = zip({{"sigma.npy", content, is_deflated}});
+    int refused = 0;
+    for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+      std::string bytes = whole;
+      bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << bit % 8));
+      const auto path = folder.write("flipped.npz", bytes);
+      try {
+        EXPECT_EQ(io::open_array(path).as<double>().view(), expected) << "bit " << bit;  // dates, versions
+      } catch (const std::runtime_error&) {
+        ++refused;
+      }
+    }
+    EXPECT_GT(refused, static_cast<int>(8 * (is_deflated ? 20 : content.size())));
+  }
+}
+
 TEST(BadNpz, WrongOffsetsAndCountsAreRefused) {
   Member member = deflated(content);
   member.claimed_offset = 1000000;

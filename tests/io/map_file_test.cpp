@@ -3,6 +3,7 @@
 // Maps in files: the same map back, bytes that NumPy reads, and everything else refused by name.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <itspace/map_file.hpp>
 #include <itspace/random.hpp>
 #include <limits>
@@ -182,6 +183,62 @@ TEST_F(MapFile, BrokenPartsAreRefused) {
         basis[basis.size() - 2] ^= 0x10;  // an exponent bit of the last value
       },
       {"not orthonormal"});
+}
+
+// Whatever part is changed, the others contradict it.
+TEST_F(MapFile, PartsThatContradictEachOtherAreRefused) {
+  for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
+    const TransportMap::Parts honest = some_map(kind).parts();
+    const auto expect_contradiction = [&](const std::function<void(TransportMap::Parts&)>& change,
+                                          std::string_view part) {
+      TransportMap::Parts parts = honest;
+      change(parts);
+      const auto path = folder.write("odd.npz", fixtures::zip(members_of(parts)));
+      expect_refused([&] { io::load_map(path); }, {"odd.npz", part, "make it again"});
+    };
+    expect_contradiction([](auto& parts) { parts.core *= 1.01; }, "core contradicts");
+    expect_contradiction([](auto& parts) { parts.core = -parts.core; }, "core contradicts");
+    expect_contradiction([](auto& parts) { parts.core(0, 1) += 1e-6; }, "core contradicts");
+    expect_contradiction([](auto& parts) { std::swap(parts.from_core, parts.to_core); }, "");
+    expect_contradiction([](auto& parts) { parts.to_core *= 2; }, "core contradicts");
+    expect_contradiction([](auto& parts) { parts.from_core(0, 1) += 0.1; }, "from_core is not symmetric");
+    expect_contradiction([](auto& parts) { parts.from_core.setZero(); }, "from_core has an eigenvalue of 0");
+    expect_contradiction([](auto& parts) { parts.scalar *= 1.0001; }, "scalar");
+    expect_contradiction([](auto& parts) { parts.from_remainder *= 2; }, "scalar");
+    expect_contradiction(
+        [](auto& parts) {
+          parts.from_remainder *= 1e3;
+          parts.to_remainder *= 1e3;
+        },
+        "below its remainder");
+    expect_contradiction(
+        [kind](auto& parts) { parts.kind = kind == MapKind::monge ? MapKind::whiten : MapKind::monge; },
+        "core contradicts");
+  }
+}
+
+// What was made here is read here: models of every scale and condition.
+TEST_F(MapFile, OwnMapsAgreeWithThemselves) {
+  for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
+    for (const double remainder : {1e-10, 1e-6, 1e-2, 1.0}) {
+      for (const double scale : {1e-60, 1e-8, 1.0, 1e8, 1e60}) {
+        for (const double other : {1e-4, 1.0, 1e4}) {
+          LowRankGaussian from = model(9, 3, 1);
+          LowRankGaussian to = model(9, 2, 5);
+          from.factor *= scale;
+          from.remainder = remainder * scale * scale;
+          to.factor *= scale * other;
+          to.remainder = remainder * scale * scale * other * other;
+          const TransportMap map(from, to, kind);
+          io::save_map(folder / "own.npz", map);
+          ASSERT_NO_THROW(expect_same(io::load_map(folder / "own.npz"), map))
+              << name(kind) << " " << remainder << " " << scale << " " << other;
+          io::save_map(folder / "own.npz", map.inverse());
+          ASSERT_NO_THROW(io::load_map(folder / "own.npz")) << "inverse";
+        }
+      }
+    }
+  }
 }
 
 TEST_F(MapFile, ATruncatedFileIsRefused) {

@@ -54,6 +54,39 @@ TEST(RowReader, ChunksOfEveryTypeAndOrderAreTheWhole) {
   }
 }
 
+// The checksum of a stored member is that of the rows as they were read: the last one is not given out if it is wrong.
+TEST(RowReader, AFlippedBitIsFoundWithTheLastRow) {
+  const Folder folder;
+  for (const bool fortran : {false, true}) {
+    std::string values;
+    for (int i = 0; i < 15; ++i) {
+      values += fixtures::raw(double(i), false);
+    }
+    const std::string content = fixtures::npy_of("<f8", "(5, 3)", values, fortran);
+    const std::string whole = fixtures::zip({{"x.npy", content}});
+    const std::size_t begin = whole.find(values);
+    for (const Index chunk : {1, 2, 5, 9}) {
+      EXPECT_EQ(read_in_chunks(folder.write("good.npz", whole), chunk).sum(), 105);
+      for (std::size_t bit = 0; bit < 8 * values.size(); bit += 7) {
+        std::string bytes = whole;
+        bytes[begin + bit / 8] = static_cast<char>(bytes[begin + bit / 8] ^ (1 << bit % 8));
+        const auto path = folder.write("flipped.npz", bytes);
+        Index given = 0;
+        expect_refused(
+            [&] {
+              io::RowReader reader(path);
+              Block<double> rows(chunk, 3);
+              while (const Index count = reader.read<double>(rows)) {
+                given += count;
+              }
+            },
+            {"'x'", "flipped.npz", "checksum"});
+        EXPECT_LT(given, 5);
+      }
+    }
+  }
+}
+
 TEST(RowReader, NothingToReadAndMisuse) {
   const Folder folder;
   folder.write("none.npy", fixtures::npy_f8("(0, 3)", {}));

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/map_agreement.hpp"
+
+#include "core/lapack.hpp"
+#include "core/text.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace itspace {
+namespace {
+
+struct Spectrum {
+  SmallVector values;
+  Small vectors;
+};
+
+// Of a model's covariance inside the basis, which is at least `remainder`. Sizes are largest entries: squares of the
+// entries themselves might overflow.
+Spectrum spectrum_of(const Block<double>& covariance, double remainder, const char* which) {
+  const double size = covariance.cwiseAbs().maxCoeff();
+  const double rounding = 1e3 * std::numeric_limits<double>::epsilon() * size;
+  const auto asymmetry = (covariance - covariance.transpose()).cwiseAbs().maxCoeff();
+  require(asymmetry <= rounding, "the map's ", which, " is not symmetric");
+  Spectrum found;
+  require(symmetric_eigen(0.5 * (covariance + covariance.transpose()), found.values, found.vectors), "the map's ",
+          which, " has a value that is not finite");
+  const double least = found.values.minCoeff();
+  require(least >= remainder - rounding, "the map's ", which, " has an eigenvalue of ", least, ", below its remainder ",
+          remainder);
+  return found;
+}
+
+// Of the covariance over its largest eigenvalue.
+Small scaled_root(const Spectrum& spectrum) {
+  const SmallVector roots = (spectrum.values / spectrum.values.maxCoeff()).cwiseMax(0.0).cwiseSqrt();
+  return spectrum.vectors * roots.asDiagonal() * spectrum.vectors.transpose();
+}
+
+}  // namespace
+
+// Any map A of X to S has AXA' = S; the monge map is the symmetric positive definite one, the whitening map the one
+// with A X^(1/2) = S^(1/2). These are asked of the core itself, so that it does not matter by which formula it was
+// made. An error E of the core, ||E|| <= c eps kappa ||A||, shows as c eps kappa ||A||^2 ||X||: kappa(X) from the
+// inverse root of X, and (kappa(X) kappa(S))^(1/2) from the root or the polar factor in between. All is scaled by the
+// largest eigenvalues of X and S.
+void check_agreement(const TransportMap::Parts& parts) {
+  constexpr double eps = std::numeric_limits<double>::epsilon(), slack = 100;
+  const double ratio = std::sqrt(parts.to_remainder) / std::sqrt(parts.from_remainder);
+  require(std::abs(parts.scalar - ratio) <= slack * eps * ratio, "the map's scalar is ", parts.scalar,
+          ", but its remainders ", parts.from_remainder, " and ", parts.to_remainder, " give ", ratio);
+  const Spectrum from = spectrum_of(parts.from_core, parts.from_remainder, "from_core");
+  const Spectrum to = spectrum_of(parts.to_core, parts.to_remainder, "to_core");
+  const double from_size = from.values.maxCoeff(), to_size = to.values.maxCoeff();
+  const double kappa_from = from_size / std::max(from.values.minCoeff(), parts.from_remainder);
+  const double kappa_to = to_size / std::max(to.values.minCoeff(), parts.to_remainder);
+  const double m = static_cast<double>(parts.core.rows());
+  const double limit = std::min(1e-2, slack * m * eps * kappa_from * std::sqrt(kappa_from) * std::sqrt(kappa_to));
+  const Small a = parts.core * (std::sqrt(from_size) / std::sqrt(to_size));
+  const auto contradiction = [&](const Small& found, const Small& wanted, double scale, const char* what) {
+    const double error = (found - wanted).norm() / (scale + wanted.norm());
+    require(error <= limit, "the map's core contradicts its models: ", what, " (relative error ", error, ", limit ",
+            limit, ")");
+  };
+  const double size = a.norm();
+  if (parts.kind == MapKind::monge) {
+    contradiction(a, a.transpose(), size, "it is not symmetric");
+    contradiction(a * (parts.from_core / from_size) * a.transpose(), parts.to_core / to_size, size * size,
+                  "it does not carry from_core to to_core");
+    Spectrum own;
+    require(
+        symmetric_eigen(0.5 * (a + a.transpose()), own.values, own.vectors) && own.values.minCoeff() >= -limit * size,
+        "the map's core contradicts its models: it is not positive definite");
+  } else {
+    contradiction(a * scaled_root(from), scaled_root(to), size,
+                  "it does not carry the root of from_core to that of to_core");
+  }
+}
+
+}  // namespace itspace
