@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -39,7 +40,9 @@ Examples:
 
 What the target is taken for (auto): `sigma` of an .npz, or a square symmetric array, is a covariance;
 anything else is features, one sample per row. A start with as many rows as the target has dimensions and
---rank columns is a factor. Ctrl-C ends a run after the step at hand; the best iterate is still written.)";
+--rank columns is a factor. Ctrl-C (or SIGTERM, SIGHUP) ends a run after the step at hand: the best iterate is still
+written, and the exit code is 130 (143, 129); a second one ends the program. --out and --trace appear together or not
+at all, and the trace holds a checksum of its factor. No output may be one of the inputs.)";
 
 struct Arguments {
   TargetArguments target;
@@ -65,12 +68,41 @@ void check_arguments(const Arguments& given) {
   check_not_negative("--ridge", given.target.ridge);
   if (given.start.path.empty() && (!given.start.key.empty() || given.start.as != Kind::automatic))
     misuse("--start-key and --start-as are given without --start", "name the file with --start");
-  if (!given.trace.empty() && given.trace.lexically_normal() == given.out.lexically_normal())
-    misuse(fmt::format("--out and --trace are both {}", quoted(given.out)), "give two different files");
 }
 
 std::filesystem::path iterate_path(const Arguments& given, Index index) {
   return given.iterates / fmt::format("Y_{:03}.npy", index);
+}
+
+// The iterates that would be written and either exist already or have the name of another output.
+NamedFiles iterates_at_risk(const Arguments& given) {
+  NamedFiles found;
+  const auto add = [&](const std::filesystem::path& name) {
+    constexpr std::string_view begin = "Y_", end = ".npy";
+    const std::string text = name.string();
+    if (!text.starts_with(begin) || !text.ends_with(end) || text.size() <= begin.size() + end.size()) return;
+    const std::string digits = text.substr(begin.size(), text.size() - begin.size() - end.size());
+    Index index = 0;
+    const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+    if (error != std::errc() || rest != digits.data() + digits.size() || index > given.options.steps) return;
+    if (iterate_path(given, index).filename() == name) found.push_back({"--iterates", given.iterates / name});
+  };
+  if (given.iterates.empty()) return found;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(given.iterates, ignored)) add(entry.path().filename());
+  for (const auto& other : {given.out, given.trace}) add(other.filename());
+  return found;
+}
+
+void check_paths(const Arguments& given) {
+  NamedFiles inputs = given.target.files();
+  inputs.push_back({"--start", given.start.path});
+  NamedFiles outputs{{"--out", given.out}, {"--trace", given.trace}};
+  check_files(inputs, outputs);
+  for (const NamedFile& iterate : iterates_at_risk(given)) {
+    check_files(inputs, {iterate});
+    for (const NamedFile& output : outputs) check_files({}, {output, iterate});
+  }
 }
 
 void check_outputs(const Arguments& given) {
@@ -96,6 +128,16 @@ void print_outcome(const Arguments& given, const AlignReport& report, const Trac
   print_line("\n" + text + ".");
 }
 
+// The factor and the trace that is true of it: both or neither.
+template <Storage Scalar>
+void save(const Arguments& given, Result<Scalar>& result) {
+  io::Outputs outputs;
+  io::save_npy<Scalar>(outputs, given.out, result.factor);
+  result.trace.factor_checksum = io::checksum_of<Scalar>(result.factor);
+  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(result.trace));
+  commit(outputs);
+}
+
 template <Storage Scalar>
 int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target,
                      const std::optional<Block<Scalar>>& start, Json json, Progress& progress) {
@@ -118,26 +160,25 @@ int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target
     progress.show_step(step.index, given.options.steps);
     return interrupt_asked() ? StepAction::stop : StepAction::proceed;
   };
-  const Result<Scalar> result = start ? align<Scalar>(target.ref(), *start, given.options, on_step)
-                                      : align<Scalar>(target.ref(), given.rank, given.options, on_step);
+  Result<Scalar> result = start ? align<Scalar>(target.ref(), *start, given.options, on_step)
+                                : align<Scalar>(target.ref(), given.rank, given.options, on_step);
   progress.clear();
 
-  io::save_npy<Scalar>(given.out, result.factor);
-  if (!given.trace.empty()) io::save_text(given.trace, io::to_json(result.trace));
+  save(given, result);
   if (talkative) print_outcome(given, report, result.trace);
   if (given.json) {
     json.update(align_json(result.trace, floor));
     json["out"] = given.out.string();
     print_json(json);
   }
-  if (result.status() == Status::stopped)
+  if (interrupt_asked())
     print_note(fmt::format("stopped by an interrupt; the best iterate is in {}", quoted(given.out)));
   const bool ended_badly = failed(result.status());
   if (ended_badly)
     print_error(fmt::format("the run ended as {} after {} of {} steps\nthe best iterate is in {}",
                             name(result.status()), result.trace.steps.size() - 1, given.options.steps,
                             quoted(given.out)));
-  return ended_badly ? exit_code::outcome : exit_code::success;
+  return ended_badly ? exit_code::outcome : interrupt_exit_code(exit_code::success);
 }
 
 template <Storage Scalar>
@@ -148,11 +189,7 @@ Json input_json(const Input<Scalar>& input) {
 template <Storage Scalar>
 int run_in(const Arguments& given, io::Array target_array) {
   Progress progress(!given.quiet);
-  constexpr Index long_check = 4000;  // a check of a covariance beyond this size is felt
-  if (target_array.rows() == target_array.cols() && target_array.rows() >= long_check)
-    progress.show("checking the target");
-  const auto input = load<Scalar>(given.target.request, std::move(target_array), given.target.checks());
-  progress.clear();
+  const auto input = load<Scalar>(given.target.request, std::move(target_array), given.target.checks(given.quiet));
   if (!given.quiet) print_note(input.note());
   check_rank(given.rank, input.dim(), given.target.request.path);
 
@@ -165,7 +202,8 @@ int run_in(const Arguments& given, io::Array target_array) {
     json["start"] = {{"taken_for", "random"}, {"seed", given.options.seed}};
   } else {
     const auto from =
-        load<Scalar>(given.start, open(given.start), Checks{given.target.trust}, FactorShape{input.dim(), given.rank});
+        load<Scalar>(given.start, open(given.start), Checks{.trust = given.target.trust, .quiet = given.quiet},
+                     FactorShape{input.dim(), given.rank});
     if (!given.quiet) print_note(from.note());
     check_same_dim(input, from);
     json["start"] = input_json(from);
@@ -180,6 +218,7 @@ int run(Arguments& given) {
   given.options.completion = !given.no_completion;
   given.options.evaluate_last = !given.skip_last;
   check_arguments(given);
+  check_paths(given);
   auto target_array = open(given.target.request);
   check_outputs(given);
   return in_precision(runs_in_float32(given.target.precision, {&target_array}),

@@ -3,6 +3,7 @@
 // Arguments, read strictly: the whole text must be the number, whatever the locale, and what is not is refused by name.
 #pragma once
 
+#include "files.hpp"
 #include "input.hpp"
 
 #include <itspace/align.hpp>
@@ -42,7 +43,8 @@ struct TargetArguments {
   bool trust = false;
   Precision precision = Precision::automatic;
 
-  Checks checks() const { return {trust, ridge, true}; }
+  Checks checks(bool quiet) const { return {trust, ridge, true, quiet}; }
+  NamedFiles files() const { return {{"--target", request.path}, {"--weights", weights}}; }
 };
 inline constexpr auto input_group = "Input";
 void add_target(CLI::App& app, TargetArguments& given);  // and --trust, --precision, --threads

@@ -4,12 +4,14 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "problem.hpp"
+#include "progress.hpp"
 #include "text.hpp"
 
 #include <itspace/distance.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -41,34 +43,41 @@ template <Storage Scalar>
 Distance distance_between(const Input<Scalar>& a, const Input<Scalar>& b, bool means) {
   const bool same_kind = a.kind == b.kind;
   if (same_kind && a.kind == Kind::features) {
-    Distance distance = features_distance<Scalar>(a.values.view(), b.values.view());
+    Distance distance = guard_overflow([&] { return features_distance<Scalar>(a.values.view(), b.values.view()); });
     if (!means) distance.mean_part = 0;
     return distance;
   }
   Distance distance;
   if (means) distance.mean_part = mean_distance_squared(mean_of(a), mean_of(b));  // first: it may refuse
-  distance.covariance_part = same_kind && a.kind == Kind::covariance
-                                 ? dense_distance_squared<Scalar>(a.values.view(), b.values.view())
-                                 : factor_distance_squared(factor_of(a), factor_of(b));
+  distance.covariance_part = guard_overflow([&] {
+    return same_kind && a.kind == Kind::covariance ? dense_distance_squared<Scalar>(a.values.view(), b.values.view())
+                                                   : factor_distance_squared(factor_of(a), factor_of(b));
+  });
   return distance;
 }
 
 template <Storage Scalar>
 int run_in(const Arguments& given, io::Array array_a, io::Array array_b) {
-  const auto a = load<Scalar>(given.a, std::move(array_a), Checks{given.trust});
-  const auto b = load<Scalar>(given.b, std::move(array_b), Checks{given.trust});
+  const Checks checks{.trust = given.trust, .quiet = given.quiet};
+  const auto a = load<Scalar>(given.a, std::move(array_a), checks);
+  const auto b = load<Scalar>(given.b, std::move(array_b), checks);
   if (!given.quiet) {
     print_note(a.note());
     print_note(b.note());
   }
   check_same_dim(a, b);
+  Progress progress(!given.quiet && std::max(a.dim(), b.dim()) >= long_work);
+  progress.show("computing the distance");
   const Distance distance = distance_between(a, b, given.means);
+  progress.clear();
+  const bool finite = check_finite_result({{"w2_squared", distance.squared()}});
+  const int code = finite ? exit_code::success : exit_code::outcome;
   if (given.json) {
     print_json({{"w2", distance.w2()},
                 {"w2_squared", distance.squared()},
                 {"covariance_part", distance.covariance_part},
                 {"mean_part", distance.mean_part}});
-    return exit_code::success;
+    return code;
   }
   print_line(given.squared ? fmt::format("w2_squared       {}", precise(distance.squared()))
                            : fmt::format("w2               {}", precise(distance.w2())));
@@ -76,7 +85,7 @@ int run_in(const Arguments& given, io::Array array_a, io::Array array_b) {
     print_line(fmt::format("covariance_part  {}", precise(distance.covariance_part)));
     print_line(fmt::format("mean_part        {}", precise(distance.mean_part)));
   }
-  return exit_code::success;
+  return code;
 }
 
 int run(Arguments& given) {

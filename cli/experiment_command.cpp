@@ -36,8 +36,6 @@ The folder --out gets results.json (every number), tables.md, tables.csv, the fi
 report.html, one page to read. Ctrl-C leaves the finished instances; --resume goes on. One bad instance does not stop
 the others: it is named in the report, and the exit code is 2 (its values) or 3 (its files).)";
 
-constexpr int interrupted_exit = 130;
-
 struct Arguments {
   ex::SuiteOptions suite;
   ex::AlignmentOptions alignment;
@@ -150,7 +148,7 @@ int finish(const Arguments& given, const ex::SuiteOutcome& outcome) {
   if (outcome.interrupted) {
     print_note(fmt::format("interrupted; what is finished is in {}; the same command with --resume goes on",
                            quoted(given.suite.out)));
-    return interrupted_exit;
+    return interrupt_exit_code(exit_code::success);
   }
   if (!given.quiet) print_line(fmt::format("The report is {}", quoted(page)));
   if (outcome.bad_environment) return exit_code::environment;

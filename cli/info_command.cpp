@@ -26,7 +26,7 @@ Examples:
   itspace info Y.npy --as factor --json          a factor of `itspace align`, as JSON
   itspace info huge.npy --spectrum               the spectrum of a large input, which is left out unless asked for)";
 
-constexpr Index large = 4096;  // above this the spectrum takes minutes
+constexpr Index large = 2048;  // above this the spectrum takes more than a few seconds
 
 struct Arguments {
   Request request{"input", "--as"};
@@ -44,9 +44,10 @@ struct Spectrum {
 Spectrum spectrum_of(const Eigen::VectorXd& all, double trace, Index rank) {
   Spectrum spectrum;
   spectrum.leading = all.head(std::min(rank, all.size()));
-  const double largest = all.size() > 0 ? all[0] : 0, squares = all.squaredNorm();
+  // Ratios before squares: the squares may overflow where their ratio does not.
+  const double largest = all.size() > 0 ? all[0] : 0, size = all.stableNorm();
   spectrum.share_of_leading = trace > 0 ? spectrum.leading.sum() / trace : 0;
-  spectrum.participation_ratio = squares > 0 ? trace * trace / squares : 0;
+  spectrum.participation_ratio = size > 0 ? (trace / size) * (trace / size) : 0;
   spectrum.trace_over_largest = largest > 0 ? trace / largest : 0;
   return spectrum;
 }
@@ -93,14 +94,17 @@ template <Storage Scalar>
 int run_in(const Arguments& given, io::Array array, Json json) {
   const Index smaller = std::min(array.rows(), array.cols());
   const bool wants_spectrum = given.spectrum || smaller <= large;
-  const bool trust = given.trust || !wants_spectrum;  // the check of a covariance is an eigenproblem too
-  const auto input = load<Scalar>(given.request, std::move(array), Checks{trust});
+  // The check that a covariance has no negative eigenvalue is done on the spectrum: one eigenproblem, not several.
+  const auto input = load<Scalar>(given.request, std::move(array), Checks{.trust = true});
+  const bool checks = input.kind == Kind::covariance && !given.trust;
+  if (checks) check_symmetry(input);
   const ProblemTarget<Scalar> target(input, {}, 0);
   const double trace = target.ref().trace();
   json["taken_for"] = name(input.kind);
   json["why"] = input.why;
   json["dim"] = input.dim();
   json["trace"] = trace;
+  bool finite = check_finite_result({{"trace", trace}});
   if (!given.json) {
     print_line(fmt::format("taken for        {} ({})", input.description(), input.why));
     print_line(fmt::format("trace            {}", number(trace)));
@@ -111,13 +115,18 @@ int run_in(const Arguments& given, io::Array array, Json json) {
   } else {
     Progress progress(smaller > large / 2);
     progress.show("computing the spectrum");
-    const Spectrum spectrum = spectrum_of(target.leading(smaller), trace, given.rank);
+    const Eigen::VectorXd all = target.leading(smaller);
     progress.clear();
+    if (checks) check_spectrum(input, all);
+    const Spectrum spectrum = spectrum_of(all, trace, given.rank);
+    finite = finite && check_finite_result({{"the largest eigenvalue", all.size() > 0 ? all[0] : 0.0},
+                                            {"participation_ratio", spectrum.participation_ratio},
+                                            {"intrinsic_dimension", spectrum.trace_over_largest}});
     json["spectrum"] = spectrum_json(spectrum);
     if (!given.json) print_spectrum(spectrum);
   }
   if (given.json) print_json(json);
-  return exit_code::success;
+  return finite ? exit_code::success : exit_code::outcome;
 }
 
 int run(const Arguments& given) {

@@ -3,6 +3,7 @@
 // Opening, classifying and checking inputs.
 #include "input.hpp"
 
+#include "progress.hpp"
 #include "text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -60,6 +61,8 @@ Verdict classify(const Request& request, const io::Array& array, const HeldBlock
 
 template <Storage Scalar>
 void check_entries(const Input<Scalar>& input, const Checks& checks) {
+  Progress progress(!checks.quiet && input.values.rows() >= long_work);
+  progress.show(fmt::format("checking {}", quoted(input.request.path)));
   const double eps = rounding_of<Scalar>(input.array);
   try {
     if (checks.ridge == 0) return check_covariance<Scalar>(input.values.view(), eps);
@@ -140,6 +143,27 @@ Input<Scalar> load(const Request& request, io::Array array, const Checks& checks
 }
 
 template <Storage Scalar>
+void check_symmetry(const Input<Scalar>& covariance) {
+  try {
+    check_symmetric<Scalar>(covariance.values.view(), rounding_of<Scalar>(covariance.array));
+  } catch (const std::invalid_argument& error) {
+    misuse(fmt::format("{}: {}", quoted(covariance.request.path), error.what()), "--trust skips this check");
+  }
+}
+
+template <Storage Scalar>
+void check_spectrum(const Input<Scalar>& covariance, const Eigen::VectorXd& eigenvalues) {
+  const double largest = eigenvalues[0], smallest = eigenvalues[eigenvalues.size() - 1];
+  // check_covariance's own limit.
+  const double limit =
+      static_cast<double>(covariance.dim()) * rounding_of<Scalar>(covariance.array) * std::max(0.0, largest);
+  if (smallest < -limit)
+    misuse(fmt::format("{}: the covariance is indefinite: its smallest eigenvalue is {} (limit {}, largest {})",
+                       quoted(covariance.request.path), precise(smallest), precise(-limit), precise(largest)),
+           "pass a covariance, or skip this check with --trust");
+}
+
+template <Storage Scalar>
 Eigen::VectorXd mean_of(const Input<Scalar>& input) {
   if (input.kind == Kind::features) return mean<Scalar>(input.values.view());
   const auto keys = io::array_keys(input.request.path);
@@ -194,6 +218,8 @@ void check_same_dim(const Input<Scalar>& a, const Input<Scalar>& b) {
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                 \
   template struct Input<Scalar>;                                                                                    \
   template Input<Scalar> load<Scalar>(const Request&, io::Array, const Checks&, const std::optional<FactorShape>&); \
+  template void check_symmetry<Scalar>(const Input<Scalar>&);                                                       \
+  template void check_spectrum<Scalar>(const Input<Scalar>&, const Eigen::VectorXd&);                               \
   template Eigen::VectorXd mean_of<Scalar>(const Input<Scalar>&);                                                   \
   template Eigen::VectorXd load_weights<Scalar>(const std::filesystem::path&, const Input<Scalar>&);                \
   template void check_same_dim<Scalar>(const Input<Scalar>&, const Input<Scalar>&);

@@ -35,6 +35,7 @@ struct Checks {
   bool trust = false;        // nothing: not even symmetry
   double ridge = 0;          // to be positive semidefinite once this is added to the diagonal
   bool takes_ridge = false;  // the command has --ridge, so a refusal may recommend it
+  bool quiet = false;        // no progress line
 };
 
 // With a shape to expect, an array of that very shape (and not square) is a factor under `auto`.
@@ -63,6 +64,13 @@ io::Array open(const Request& request);
 template <Storage Scalar>
 Input<Scalar> load(const Request& request, io::Array array, const Checks& checks,
                    const std::optional<FactorShape>& expected = std::nullopt);
+
+// What load() asks of a covariance, in two halves, for a command that computes its spectrum anyway.
+// @throws std::invalid_argument.
+template <Storage Scalar>
+void check_symmetry(const Input<Scalar>& covariance);
+template <Storage Scalar>
+void check_spectrum(const Input<Scalar>& covariance, const Eigen::VectorXd& eigenvalues);  // all, in descending order
 
 // The mean, where it is known: of features, or the `mu` of an .npz.
 // @throws std::invalid_argument naming what is missing.

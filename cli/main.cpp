@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program: reads the arguments, runs one command, and turns every failure into a line on stderr and an exit code.
+#include "blas_memory.hpp"
 #include "commands.hpp"
+#include "interrupt.hpp"
+#include "spelling.hpp"
 #include "text.hpp"
 
 #include <itspace/version.hpp>
@@ -10,11 +13,17 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -38,14 +47,44 @@ Examples:
   itspace distance a.npz b.npz --means --squared           the Frechet distance (FID)
   itspace experiment alignment --out results               the paper's first experiment, as a page
 
-Exit codes: 0 done; 1 a certificate failed, a product was not finite, or a claim
-is false (the best iterate is still written); 2 bad arguments or values; 3 files
-or memory. `itspace COMMAND --help` explains each command.)";
+Exit codes: 0 done; 1 a certificate failed, a number overflowed, or a claim is
+false (the best iterate is still written); 2 bad arguments or values; 3 files or
+memory; 130 interrupted by Ctrl-C, 143 by SIGTERM (128 + signal). `itspace COMMAND --help` explains each command.)";
 
 std::string command_line(int argc, char** argv) {
   std::string text = "itspace";
   for (int i = 1; i < argc; ++i) text += std::string(" ") + argv[i];
   return text;
+}
+
+// The command that was asked for, down to the last subcommand.
+const CLI::App* asked_command(const CLI::App& program) {
+  const CLI::App* app = &program;
+  while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+  return app;
+}
+
+std::string name_of(const CLI::App* command) {
+  return command->get_parent() ? name_of(command->get_parent()) + " " + command->get_name() : "itspace";
+}
+
+// "unknown command 'algin'; did you mean 'align'?", where that is what is wrong with the arguments.
+std::optional<std::string> misspelling(const CLI::App& program, const CLI::App* command) {
+  std::vector<std::string> commands, options;
+  for (const CLI::App* sub : command->get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(sub->get_name());
+  for (const CLI::Option* option : command->get_options())
+    for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
+  for (const std::string& extra : program.remaining(true)) {
+    const bool is_option = extra.starts_with("-");
+    if (!is_option && commands.empty()) continue;
+    const std::string typed = is_option ? extra.substr(0, extra.find('=')) : extra;
+    const auto meant = cli::nearest(typed, is_option ? options : commands);
+    if (is_option && !meant) continue;  // the parser's own text names it
+    return fmt::format("unknown {} '{}'{}", is_option ? "option" : "command", typed,
+                       meant ? fmt::format("; did you mean '{}'?", *meant) : "");
+  }
+  return std::nullopt;
 }
 
 int run(int argc, char** argv) {
@@ -67,21 +106,23 @@ int run(int argc, char** argv) {
     program.exit(asked);
     return cli::exit_code::success;
   } catch (const CLI::ParseError& error) {
-    std::string command = "itspace";
-    for (const CLI::App* app = &program; app && !app->get_subcommands().empty();) {
-      app = app->get_subcommands().front();
-      command += " " + app->get_name();
-    }
-    cli::misuse(error.what(), fmt::format("see `{} --help`", command));
+    const CLI::App* command = asked_command(program);
+    cli::misuse(misspelling(program, command).value_or(error.what()), fmt::format("see `{} --help`", name_of(command)));
   }
+  cli::check_blas_memory();
   for (const auto& command : commands)
     if (command.app->parsed()) return command.run();
   return cli::exit_code::misuse;  // not reached: one subcommand is required
 }
 
-}  // namespace
+// A standard stream that came closed would be given to the first file that is opened, and get what is printed. What
+// takes its place refuses to be used.
+void fill_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(stream, F_GETFD) < 0) ::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
-int main(int argc, char** argv) {
+int run_and_report(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
     cli::flush_output();
@@ -91,10 +132,24 @@ int main(int argc, char** argv) {
     return cli::exit_code::misuse;
   } catch (const std::bad_alloc&) {
     cli::print_error("out of memory\nuse a smaller input, --precision float32, or a machine with more memory");
+  } catch (const cli::Overflow& error) {
+    cli::print_error(error.what());
+    return cli::exit_code::outcome;
   } catch (const std::exception& error) {
     cli::print_error(error.what());
   } catch (...) {
     cli::print_error("unknown failure");
   }
   return cli::exit_code::environment;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fill_standard_streams();
+  cli::install_signal_handlers();
+  const int code = run_and_report(argc, argv);
+  // At exit OpenBLAS waits for its threads, and under a limit some may still be asking for memory.
+  if (cli::memory_is_limited()) std::_Exit(code);
+  return code;
 }

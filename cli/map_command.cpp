@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "problem.hpp"
+#include "progress.hpp"
 #include "step_arguments.hpp"
 #include "text.hpp"
 
@@ -61,8 +62,8 @@ void check_arguments(const Arguments& given) {
   if (!(given.floor_share > 0 && given.floor_share <= 1))
     misuse(fmt::format("--floor-share is {}, outside (0, 1]", given.floor_share),
            "give the least share of the mean variance that the remainder may have, for instance 1e-6");
-  if (!given.trace.empty() && given.trace.lexically_normal() == given.out.lexically_normal())
-    misuse(fmt::format("--out and --trace are both {}", quoted(given.out)), "give two different files");
+  check_files({{"--source", given.source.path}, {"--target", given.target.path}},
+              {{"--out", given.out}, {"--trace", given.trace}});
 }
 
 template <Storage Scalar>
@@ -150,8 +151,9 @@ void print_diagnosis(const Arguments& given, const TransportMap& map, const MapD
 
 template <Storage Scalar>
 int run_in(const Arguments& given, io::Array source_array, io::Array target_array) {
-  const auto source = load<Scalar>(given.source, std::move(source_array), Checks{given.trust});
-  const auto target = load<Scalar>(given.target, std::move(target_array), Checks{given.trust});
+  const Checks checks{.trust = given.trust, .quiet = given.quiet};
+  const auto source = load<Scalar>(given.source, std::move(source_array), checks);
+  const auto target = load<Scalar>(given.target, std::move(target_array), checks);
   if (!given.quiet) {
     print_note(source.note());
     print_note(target.note());
@@ -161,16 +163,23 @@ int run_in(const Arguments& given, io::Array source_array, io::Array target_arra
   const Means means = means_of(given, source, target);
 
   const ProblemTarget<Scalar> source_problem(source, {}, 0), target_problem(target, {}, 0);
+  Progress progress(!given.quiet && source.dim() >= long_work);
+  progress.show("making the map");
   const Block<Scalar> source_factor = start_of(source, given.rank);
   const Result<Scalar> aligned = align<Scalar>(target_problem.ref(), source_factor, given.options);
-  const auto from = model_of<Scalar>(target_problem.ref(), aligned.factor, means.target, given.floor_share);
-  const auto to = model_of<Scalar>(source_problem.ref(), source_factor, means.source, given.floor_share);
-  const TransportMap map(from, to, given.kind);
+  const TransportMap map = guard_overflow([&] {
+    const auto from = model_of<Scalar>(target_problem.ref(), aligned.factor, means.target, given.floor_share);
+    const auto to = model_of<Scalar>(source_problem.ref(), source_factor, means.source, given.floor_share);
+    return TransportMap(from, to, given.kind);
+  });
   MapDiagnosis diagnosis = map.diagnose(samples_of(target), samples_of(source));
   diagnosis.warnings = name_sides(std::move(diagnosis.warnings));
 
-  io::save_map(given.out, map);
-  if (!given.trace.empty()) io::save_text(given.trace, io::to_json(aligned.trace));
+  progress.clear();
+  io::Outputs outputs;
+  io::save_map(outputs, given.out, map);
+  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(aligned.trace));
+  commit(outputs);
   if (given.json) {
     Json json{{"command", "map"}, {"source", input_json(source)}, {"target", input_json(target)}};
     json["rank"] = given.rank;
@@ -190,7 +199,10 @@ int run_in(const Arguments& given, io::Array source_array, io::Array target_arra
         fmt::format("the alignment of the target ended as {} after {} of {} steps\nthe map in {} is made from "
                     "the best iterate",
                     name(aligned.status()), aligned.trace.steps.size() - 1, given.options.steps, quoted(given.out)));
-  return aligned_badly ? exit_code::outcome : exit_code::success;
+  const bool finite = check_finite_result({{"displacement", diagnosis.displacement},
+                                           {"relative_displacement", diagnosis.relative_displacement},
+                                           {"condition", diagnosis.condition}});
+  return aligned_badly || !finite ? exit_code::outcome : exit_code::success;
 }
 
 int run(Arguments& given) {

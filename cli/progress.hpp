@@ -9,6 +9,8 @@
 
 namespace itspace::cli {
 
+inline constexpr long long_work = 2000;  // an eigenproblem beyond this dimension takes seconds
+
 class Progress {
  public:
   explicit Progress(bool wanted);
@@ -19,7 +21,7 @@ class Progress {
   // Shown at once: for one piece of work that is known to take long.
   void show(std::string_view text);
   // "step 3 of 20, about 40 s to go", once the run has lasted two seconds.
-  void show_step(long done, long total);
+  void show_step(long done, long total, std::string_view what = "step");
   void clear();
 
  private:

@@ -5,17 +5,22 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <stdexcept>
 
 namespace itspace::cli {
 
 namespace {
 
+int output_error = 0;  // the first failure of standard output
+
 void print_to(std::FILE* stream, const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stream);  // a failure shows in ferror: see flush_output
-  std::fflush(stream);
+  const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
+  const bool failed = std::fflush(stream) != 0 || !written;
+  if (failed && stream == stdout && output_error == 0) output_error = errno;
 }
 
 }  // namespace
@@ -43,9 +48,34 @@ void print_json(const Json& json) {
   print_to(stdout, json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
+void print_progress(std::string_view text) {
+  print_to(stderr, std::string(text));
+}
+
 void flush_output() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+  if (std::fflush(stdout) != 0 && output_error == 0) output_error = errno;
+  if (output_error != 0 && output_error != EPIPE)
     throw std::runtime_error("standard output could not be written (closed, or its disk is full)");
+}
+
+namespace {
+
+constexpr auto scale_remedy = "scale the data, for instance to a trace of 1";
+
+}  // namespace
+
+Overflow::Overflow(const std::string& found)
+    : std::runtime_error(fmt::format("a number is beyond the largest one, {:.4g}: {}\n{}",
+                                     std::numeric_limits<double>::max(), found, scale_remedy)) {}
+
+bool check_finite_result(const std::vector<std::pair<std::string, double>>& values) {
+  for (const auto& [name, value] : values)
+    if (!std::isfinite(value)) {
+      print_error(fmt::format("{} is {}: it is beyond the largest number, {:.4g}\n{}", name, value,
+                              std::numeric_limits<double>::max(), scale_remedy));
+      return false;
+    }
+  return true;
 }
 
 std::string number(double value) {

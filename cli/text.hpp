@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace itspace::cli {
@@ -33,8 +35,29 @@ void print_line(std::string_view text);
 // One JSON object on stdout. Non-finite numbers are null.
 void print_json(const Json& json);
 
-// Throws std::runtime_error unless everything printed so far reached stdout.
+// Text on stderr as it is.
+void print_progress(std::string_view text);
+
+// Throws std::runtime_error unless everything printed so far reached stdout. A reader that has gone (`| head -1`) had
+// what it wanted, and is no failure.
 void flush_output();
+
+// `work`, of which all inputs are finite: where the library finds a value that is not, a number overflowed on the way.
+// @throws Overflow with what it said.
+struct Overflow : std::runtime_error {
+  explicit Overflow(const std::string& found);
+};
+template <class Work>
+auto guard_overflow(Work work) {
+  try {
+    return work();
+  } catch (const std::invalid_argument& error) {
+    throw Overflow(error.what());
+  }
+}
+
+// True where all of these are finite; otherwise an error that names the first that is not.
+bool check_finite_result(const std::vector<std::pair<std::string, double>>& values);
 
 std::string number(double value);                // 10 significant digits, "-" for NaN
 std::string precise(double value);               // the shortest text that reads back as the same double

@@ -3,6 +3,8 @@
 // itspace transform: samples through a map, a chunk of rows at a time.
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "files.hpp"
+#include "progress.hpp"
 #include "text.hpp"
 
 #include <itspace/map_file.hpp>
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <memory>
 #include <stdexcept>
 
@@ -31,7 +34,8 @@ Examples:
 
 Rows are read, mapped and written in chunks, so a file may be larger than memory. float32 and float16 samples
 give float32, all others float64. A row with a value that is not finite is refused, by its number; a file is then
-not written at all (an old one stays), but rows before it have already gone to a standard output or a pipe.)";
+not written at all (an old one stays), but rows before it have already gone to a standard output or a pipe. The same
+holds for the checksum of an .npz, which is known to be right only with its last row. --out may not be one of the inputs.)";
 
 struct Arguments {
   std::filesystem::path map, in, out;
@@ -47,6 +51,7 @@ std::string input_name(const Arguments& given) {
 }
 
 void check_arguments(const Arguments& given) {
+  check_files({{"--map", given.map}, {"--in", given.in}}, {{"--out", given.out}});
   if (is_stream(given.out) && given.json)
     misuse("--json and --out - both write to standard output", "give --out a file, or leave out --json");
   if (is_stream(given.out) && ::isatty(STDOUT_FILENO) != 0)
@@ -81,6 +86,7 @@ void transform(const Arguments& given, io::RowReader& in, const TransportMap& ma
   const Index most = std::clamp<Index>(chunk_values / map.dim(), 1, std::max<Index>(in.rows(), 1));
   io::RowWriter<Scalar> out(given.out, in.rows(), in.cols());
   Block<Scalar> chunk(most, in.cols());
+  Progress progress(!given.quiet);
   Index first = 0;
   while (const Index count = in.read<Scalar>(chunk)) {
     BlockView<Scalar> rows = chunk.topRows(count);
@@ -91,6 +97,7 @@ void transform(const Arguments& given, io::RowReader& in, const TransportMap& ma
                        "rescale the samples, or give them as float64");
     out.write(rows);
     first += count;
+    progress.show_step(first, in.rows(), "row");
   }
   out.commit();
 }
@@ -108,6 +115,8 @@ TransportMap load(const Arguments& given) {
 
 int run(const Arguments& given) {
   check_arguments(given);
+  // A filter whose reader has gone ends as every filter does, without a word.
+  if (is_stream(given.out)) std::signal(SIGPIPE, SIG_DFL);
   const TransportMap map = load(given);
   io::RowReader in(given.in);
   check_dim(given, in, map);

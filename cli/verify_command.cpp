@@ -4,6 +4,7 @@
 #include "arguments.hpp"
 #include "commands.hpp"
 #include "problem.hpp"
+#include "progress.hpp"
 #include "text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -30,7 +31,8 @@ Examples:
 
 Numbers are computed through the factor of the target where it has one (features, factors), otherwise by
 the QR route; nothing is taken from the trace. Its last claim about Y is compared with what was found; its
-other rows are held against each other and the rules of the method. Exit code 1: a claim is false.)";
+other rows are held against each other and the rules of the method. A trace that was written with its factor holds
+the factor's checksum, so that another run's factor shows. Exit code 1: a claim is false.)";
 
 struct Arguments {
   Request factor{"factor", "--as", {}, {}, Kind::factor};
@@ -113,13 +115,22 @@ Report examine(const Arguments& given, const ProblemTarget<Scalar>& target, cons
   Report report;
   if (!given.trace.empty()) report.trace = io::load_trace(given.trace);
   static_cast<Verification&>(report) = verify<Scalar>(y, target.ref(), report.trace ? &*report.trace : nullptr);
-  if (given.floor) report.floor = target.floor(y.cols());
+  if (report.trace && !report.trace->factor_checksum.empty()) {
+    const std::string& claimed = report.trace->factor_checksum;
+    const std::string found = io::checksum_of(factor.array);
+    report.claims.push_back({"factor checksum", claimed == found, claimed, found});
+  }
+  if (given.floor) {
+    Progress progress(!given.quiet);
+    progress.show("computing the floor");
+    report.floor = target.floor(y.cols());
+  }
   return report;
 }
 
 template <Storage Scalar>
 int run_in(const Arguments& given, io::Array target_array, io::Array factor_array) {
-  const auto input = load<Scalar>(given.target.request, std::move(target_array), given.target.checks());
+  const auto input = load<Scalar>(given.target.request, std::move(target_array), given.target.checks(given.quiet));
   if (!given.quiet) print_note(input.note());
   const auto factor = load<Scalar>(given.factor, std::move(factor_array), Checks{});
   if (factor.dim() != input.dim())

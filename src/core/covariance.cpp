@@ -122,6 +122,7 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
   const double d = static_cast<double>(sigma.rows());
   Small wide = widened<Scalar>(sigma);
   const double diagonal = std::max(0.0, wide.diagonal().maxCoeff());  // <= lambda_max
+  if (diagonal == 0 && wide.isZero(0)) return;  // without variance only 0 is one; the eigenvalues would take two d^3
   Small shifted = wide;
   shifted.diagonal().array() += d * eps * diagonal;
   if (diagonal > 0 && Eigen::LLT<Eigen::Ref<Small>>(shifted).info() == Eigen::Success) return;

@@ -234,7 +234,7 @@ TEST_F(Align, AnInterruptKeepsTheBestIterate) {
   const auto done = run_and_interrupt({"align", "--target", "big.npy", "--rank", "20", "--steps", "100000000",
                                        "--alpha", "0.01", "--out", "Y.npy", "--trace", "T.json", "--iterates", "steps"},
                                       "steps/Y_002.npy");
-  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.exit_code, 130) << done.err;
   EXPECT_EQ(json_of("T.json")["status"], "stopped");
   EXPECT_EQ(array_of("Y.npy").cols(), 20);
   EXPECT_TRUE(mentions(done.err, {"interrupt", "Y.npy"}));

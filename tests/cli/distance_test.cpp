@@ -96,6 +96,20 @@ TEST_F(DistanceCommand, Float32Files) {
   EXPECT_NEAR(distance({"a32.npy", "b.npy"})["w2_squared"].get<double>(), 5, 1e-12);
 }
 
+TEST_F(DistanceCommand, WhatOverflowsIsNamed) {
+  write("huge.npy", Matrix(1e200 * gaussian(9, 5, 1)));
+  write("other.npy", Matrix(1e200 * gaussian(8, 5, 2)));
+  write("cov.npy", Matrix(1e308 * Matrix::Identity(5, 5)));
+  write("small.npy", Matrix(Matrix::Identity(5, 5)));
+  for (const std::vector<std::string>& pair :
+       {std::vector<std::string>{"huge.npy", "other.npy"}, {"huge.npy", "small.npy"}, {"cov.npy", "small.npy"}})
+    for (const std::string json : {"--json", "--quiet"}) {
+      const auto done = run({"distance", pair[0], pair[1], json});
+      EXPECT_EQ(done.exit_code, 1) << pair[0] << done.err;
+      EXPECT_TRUE(mentions(done.err, {"itspace: error: ", "beyond the largest", "scale the data"}));
+    }
+}
+
 TEST_F(DistanceCommand, Misuse) {
   auto refused = run({"distance", "a.npy"});
   EXPECT_EQ(refused.exit_code, 2);

@@ -61,6 +61,39 @@ TEST_F(Info, LargeInputsKeepTheirSpectrumForThoseWhoAsk) {
   EXPECT_TRUE(mentions(done.err, {"4097", "--spectrum"}));
 }
 
+TEST_F(Info, WhatOverflowsIsNamed) {
+  write("huge.npy", Matrix(1e200 * gaussian(9, 5, 1)));
+  write("cov.npy", Matrix(1e308 * Matrix::Identity(5, 5)));
+  for (const std::string name : {"huge.npy", "cov.npy"})
+    for (const std::string trust : {"--json", "--trust"}) {
+      const auto done = run({"info", name, trust});
+      EXPECT_EQ(done.exit_code, 1) << name << done.err;
+      EXPECT_TRUE(mentions(done.err, {"itspace: error: trace is inf", "beyond the largest", "scale the data"}));
+    }
+  // Squares beyond the largest number are no trouble where their ratio is none.
+  write("large.npy", Matrix(1e200 * Matrix::Identity(5, 5)));
+  const auto done = run({"info", "large.npy", "--json"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NEAR(done.json()["spectrum"]["participation_ratio"].get<double>(), 5, 1e-12);
+}
+
+// The check that every other command makes, from the spectrum that is computed anyway.
+TEST_F(Info, AMatrixThatIsNoCovarianceIsRefused) {
+  write("indefinite.npy", diagonal({3, 1, -0.125}));
+  const auto refused = run({"info", "indefinite.npy"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(mentions(refused.err, {"indefinite.npy", "-0.125", "indefinite", "--trust"}));
+  EXPECT_EQ(run({"info", "indefinite.npy", "--trust"}).exit_code, 0);
+  Matrix asymmetric = power_law(5, 1);
+  asymmetric(1, 3) += 0.25;
+  write("asymmetric.npy", asymmetric);
+  EXPECT_TRUE(mentions(run({"info", "asymmetric.npy", "--as", "covariance"}).err, {"asymmetric.npy", "not symmetric"}));
+  write("zeros.npy", Matrix::Zero(2500, 2500));  // above the limit, and no eigenproblem anywhere
+  const auto done = run({"info", "zeros.npy", "--json"});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(mentions(done.err, {"2500", "above 2048", "--spectrum"}));
+}
+
 TEST_F(Info, ZeroCovarianceIsNoAccident) {
   write("zero.npy", Matrix::Zero(3, 3));
   const auto done = run({"info", "zero.npy", "--json"});

@@ -173,7 +173,7 @@ TEST_F(MapCommand, Misuse) {
   expect_refused({"--alpha", "3"}, 2, {"--alpha is 3", "(0, 2)"});
   expect_refused({"--alpha", "1", "--lambda", "1"}, 2, {"--alpha 1 and --lambda 1"});
   expect_refused({"--source-as", "factor"}, 2, {"--source-as is factor", "features or a covariance"});
-  expect_refused({"--trace", "map.npz"}, 2, {"--out and --trace are both map.npz"});
+  expect_refused({"--trace", "map.npz"}, 2, {"--out map.npz and --trace map.npz are the same file"});
   expect_refused({"--trace", "none/T.json"}, 3, {"none"});
   expect_refused({"--wrong"}, 2, {"--wrong", "itspace map --help"});
   auto refused = run(
@@ -202,6 +202,15 @@ TEST_F(MapCommand, HelpSaysWhichWayItMaps) {
   const auto help = run({"map", "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_TRUE(mentions(help.out, {"maps target samples into the source's frame", "--floor-share", "--kind"}));
+}
+
+TEST_F(MapCommand, WhatOverflowsIsNamed) {
+  write("huge.npy", Matrix(1e200 * gaussian(9, 5, 1)));
+  write("other.npy", Matrix(1e200 * gaussian(8, 5, 2)));
+  const auto done = run({"map", "--source", "huge.npy", "--target", "other.npy", "--rank", "2", "--out", "over.npz"});
+  EXPECT_EQ(done.exit_code, 1) << done.err;
+  EXPECT_TRUE(mentions(done.err, {"beyond the largest", "scale the data"}));
+  EXPECT_FALSE(exists("over.npz"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,19 +50,27 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-pid_t start(const fs::path& folder, std::vector<std::string> arguments) {
+pid_t start(const fs::path& folder, std::vector<std::string> arguments, const std::string& input = "/dev/null",
+            bool reader_gone = false) {
   arguments.insert(arguments.begin(), ITSPACE_PROGRAM);
   auto variables = environment();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, stdout_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDWR, 0);  // a pipe opens at once this way
+  int ends[2] = {-1, -1};
+  if (reader_gone && pipe2(ends, O_CLOEXEC) == 0) {
+    close(ends[0]);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, stdout_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  }
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, stderr_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   pid_t child = -1;
   const int error =
       posix_spawn(&child, ITSPACE_PROGRAM, &actions, nullptr, pointers(arguments).data(), pointers(variables).data());
   posix_spawn_file_actions_destroy(&actions);
+  if (ends[1] >= 0) close(ends[1]);
   if (error != 0) throw std::runtime_error("cannot start " ITSPACE_PROGRAM);
   return child;
 }
@@ -93,6 +102,36 @@ ProgramTest::~ProgramTest() {
 
 Outcome ProgramTest::run(const std::vector<std::string>& arguments) const {
   return finish(folder_, start(folder_, arguments));
+}
+
+std::string ProgramTest::program() {
+  return ITSPACE_PROGRAM;
+}
+
+int ProgramTest::shell(const std::string& line) const {
+  const std::string whole = "cd '" + folder_.string() + "' && itspace() { '" ITSPACE_PROGRAM "' \"$@\"; } && " + line;
+  const int status = std::system(whole.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+pid_t ProgramTest::begin(const std::vector<std::string>& arguments, const std::string& input, bool reader_gone) const {
+  return start(folder_, arguments, input, reader_gone);
+}
+
+Outcome ProgramTest::end(pid_t child) const {
+  return finish(folder_, child);
+}
+
+void ProgramTest::make_pipe(const std::string& name) const {
+  if (mkfifo(path(name).c_str(), 0600) != 0) throw std::runtime_error("cannot create a pipe");
+}
+
+std::string ProgramTest::drain(const std::string& name, const std::function<void()>& before) const {
+  std::ifstream stream(path(name), std::ios::binary);  // opens when the program does
+  before();
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 Outcome ProgramTest::run_and_interrupt(const std::vector<std::string>& arguments, const std::string& file) const {

@@ -8,7 +8,10 @@
 
 #include <gtest/gtest.h>
 
+#include <sys/types.h>
+
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -34,6 +37,15 @@ class ProgramTest : public ::testing::Test {
 
   // Runs `itspace arguments...` in the folder, in a locale that writes decimal commas where the system has one.
   Outcome run(const std::vector<std::string>& arguments) const;
+  // A line for the shell in the folder, where `itspace` is the program; its exit code.
+  int shell(const std::string& line) const;
+  static std::string program();  // its path
+
+  // Starts it, to be met at a pipe and ended by end(). `input` (a pipe may be one) is its standard input; with
+  // `reader_gone` nobody reads its standard output.
+  pid_t begin(const std::vector<std::string>& arguments, const std::string& input = "/dev/null",
+              bool reader_gone = false) const;
+  Outcome end(pid_t child) const;
   // The same, and SIGINT as soon as `file` exists.
   Outcome run_and_interrupt(const std::vector<std::string>& arguments, const std::string& file) const;
 
@@ -47,6 +59,11 @@ class ProgramTest : public ::testing::Test {
   void write_float(const std::string& name, const Matrix& values) const;
   void write_statistics(const std::string& name, const Matrix& mu, const Matrix& sigma) const;
   void write_bytes(const std::string& name, std::string_view bytes) const;
+
+  void make_pipe(const std::string& name) const;
+  // Reads the pipe to its end. The first byte is waited for; `before` runs when the program has opened it.
+  std::string drain(
+      const std::string& name, const std::function<void()>& before = [] {}) const;
 
   // Everything in the folder, to see that a failure leaves nothing behind.
   std::vector<std::string> files() const;

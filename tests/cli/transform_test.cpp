@@ -5,9 +5,6 @@
 
 #include <itspace/map_file.hpp>
 
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <fstream>
 #include <limits>
 
@@ -44,13 +41,6 @@ class TransformCommand : public ProgramTest {
     EXPECT_TRUE(mentions(refused.err, texts));
     EXPECT_EQ(files(), before);
   }
-  // A line for the shell, where `itspace` is the program; its exit code.
-  int shell(const std::string& line) const {
-    const std::string whole =
-        "cd '" + path("").string() + "' && itspace() { '" ITSPACE_PROGRAM "' \"$@\"; } && " + line;
-    const int status = std::system(whole.c_str());
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
 
   TransportMap map;
 };
@@ -74,9 +64,6 @@ TEST_F(TransformCommand, IsApplyForEveryTypeOfFile) {
   io::save_npz(path("x.npz"), one);
   EXPECT_EQ(transform("x.npz", "from_npz.npy", {"--quiet"}).err, "");
   EXPECT_EQ(array_of("from_npz.npy"), array_of("y.npy"));
-
-  EXPECT_EQ(transform("x.npy", "x.npy").exit_code, 0);  // over itself
-  EXPECT_EQ(array_of("x.npy"), array_of("y.npy"));
 }
 
 TEST_F(TransformCommand, InverseUndoesBothKinds) {
@@ -166,6 +153,15 @@ TEST_F(TransformCommand, ARowThatIsNotFiniteLeavesNothing) {
   EXPECT_LE(text_of("piped").size(), 128u);
 }
 
+TEST_F(TransformCommand, AFlippedBitInAnNpzLeavesNothing) {
+  const std::vector<io::NamedBlock> one{{"x", gaussian(40, dim, 7)}};
+  io::save_npz(path("x.npz"), one);
+  std::string bytes = text_of("x.npz");
+  bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+  write_bytes("x.npz", bytes);
+  expect_refused("x.npz", "y.npy", 3, {"x.npz", "checksum"});
+}
+
 TEST_F(TransformCommand, Misuse) {
   write("x.npy", gaussian(40, dim, 7));
   write("wide.npy", gaussian(4, 9, 7));
@@ -182,7 +178,8 @@ TEST_F(TransformCommand, Misuse) {
 }
 
 #ifndef ITSPACE_SANITIZED
-// 400 MB of samples, of which the disk holds nothing, with 150 MB for the program's own memory.
+// 400 MB of samples, of which the disk holds nothing, with 300 MB for the program's own memory: OpenBLAS takes 128 MB,
+// and on some systems more, before the first product.
 TEST_F(TransformCommand, AFileLargerThanTheMemoryItMayTake) {
   const Index wide = 1000, rows = 100000;
   io::save_map(path("map.npz"), make_map(wide));
@@ -190,7 +187,7 @@ TEST_F(TransformCommand, AFileLargerThanTheMemoryItMayTake) {
   head.append(117 - head.size(), ' ');
   std::ofstream(path("x.npy"), std::ios::binary) << std::string("\x93NUMPY\x01\x00\x76\x00", 10) << head << '\n';
   fs::resize_file(path("x.npy"), 128 + static_cast<std::uintmax_t>(wide * rows) * sizeof(float));
-  const std::string limited = "export OPENBLAS_NUM_THREADS=1; ulimit -d 150000; ";
+  const std::string limited = "export OPENBLAS_NUM_THREADS=1; ulimit -d 300000; ";
   EXPECT_EQ(shell(limited + "itspace transform --map map.npz --in x.npy --out /dev/null --quiet"), 0);
   EXPECT_EQ(shell(limited + "cat x.npy | itspace transform --map map.npz --in - --out - --quiet > /dev/null"), 0);
   fs::remove(path("x.npy"));

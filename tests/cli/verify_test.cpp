@@ -3,6 +3,7 @@
 // itspace verify: honest traces pass, false ones are caught claim by claim.
 #include "program.hpp"
 
+#include <cmath>
 #include <functional>
 
 namespace itspace::cli_test {
@@ -128,6 +129,26 @@ TEST_F(Verify, ZeroFactor) {
   const auto done = run({"verify", "zero.npy", "--target", "target.npy", "--json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NEAR(done.json()["objective"].get<double>(), done.json()["target_trace"].get<double>(), 1e-12);
+}
+
+// Two runs whose files were mixed, even where the numbers are close enough.
+TEST_F(Verify, AnotherFactorIsNotTakenForThis) {
+  align({"--target", "target.npy", "--steps", "3"});
+  Matrix factor = array_of("Y.npy");
+  EXPECT_EQ(json_of("T.json")["factor_checksum"], io::checksum_of<double>(factor));
+  factor(0, 0) = std::nextafter(factor(0, 0), 1);
+  write("Y.npy", factor);
+  const auto caught = run({"verify", "Y.npy", "--target", "target.npy", "--trace", "T.json"});
+  EXPECT_EQ(caught.exit_code, 1);
+  EXPECT_TRUE(mentions(caught.err, {"claim about factor checksum is false"}));
+  EXPECT_TRUE(mentions(caught.out, {"1 of ", "FALSE   factor checksum"}));
+  expect_caught("factor checksum", [](Json& trace) { trace["factor_checksum"] = "fnv1a64:0000000000000000"; });
+  // A trace without one claims nothing about it.
+  align({"--target", "target.npy"});
+  Json trace = json_of("T.json");
+  trace.erase("factor_checksum");
+  write_bytes("T.json", trace.dump());
+  EXPECT_EQ(run({"verify", "Y.npy", "--target", "target.npy", "--trace", "T.json"}).exit_code, 0);
 }
 
 }  // namespace

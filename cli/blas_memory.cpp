@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Trying to get what OpenBLAS will want.
+#include "blas_memory.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <cstdint>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+// Weak: another BLAS has no such call, and no such fault.
+extern "C" int openblas_get_num_threads() __attribute__((weak));
+
+namespace itspace::cli {
+
+namespace {
+
+// BUFFER_SIZE of OpenBLAS on x86-64 (32 << 22), one for each thread: the calling one gets its own in the first product,
+// the others where they start.
+constexpr std::uint64_t buffer_bytes = std::uint64_t{128} << 20;
+// Small change that must be there too: stacks, the first blocks.
+constexpr std::uint64_t slack_bytes = std::uint64_t{16} << 20;
+
+std::uint64_t limit_of(decltype(RLIMIT_AS) resource) {
+  rlimit limit = {};
+  return getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
+}
+
+// How many buffers the threads of OpenBLAS have already: anonymous writable memory in pieces of that size, of which
+// neighbours are shown as one.
+std::uint64_t buffers_held() {
+  std::uint64_t held = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::uint64_t begin = 0, end = 0, inode = 1;
+    char mode[5] = {};
+    if (std::sscanf(line.c_str(), "%lx-%lx %4s %*s %*s %lu", &begin, &end, mode, &inode) == 4 && inode == 0 &&
+        std::string_view(mode) == "rw-p")
+      held += (end - begin) / buffer_bytes;
+  }
+  return held;
+}
+
+bool can_map(std::uint64_t bytes) {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  ::munmap(memory, bytes);
+  return true;
+}
+
+}  // namespace
+
+bool memory_is_limited() {
+  return limit_of(RLIMIT_AS) != UINT64_MAX || limit_of(RLIMIT_DATA) != UINT64_MAX;
+}
+
+void check_blas_memory() {
+  if (openblas_get_num_threads == nullptr || !memory_is_limited()) return;
+  const auto threads = static_cast<std::uint64_t>(openblas_get_num_threads());
+  const std::uint64_t held = buffers_held(), missing = held < threads ? threads - held : 1;
+  if (can_map(missing * buffer_bytes + slack_bytes)) return;
+  constexpr std::uint64_t kilo = 1024, mega = kilo * kilo;
+  const std::uint64_t space = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
+  std::string limits;
+  if (space != UINT64_MAX) limits += fmt::format("{} kB of address space (ulimit -v)", space / kilo);
+  if (data != UINT64_MAX)
+    limits += fmt::format("{}{} kB of data (ulimit -d)", limits.empty() ? "" : " and ", data / kilo);
+  throw std::runtime_error(
+      fmt::format("the limit of {} leaves BLAS no room: its {} {} {} MB each\nraise the limit, or set "
+                  "OPENBLAS_NUM_THREADS=1, which needs the least",
+                  limits, threads, threads == 1 ? "thread needs" : "threads need", buffer_bytes / mega));
+}
+
+}  // namespace itspace::cli
