@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
@@ -14,7 +13,6 @@ from ._core import TransportMap as _CoreMap
 from ._target import Target, as_target
 from ._types import Array, Covariance, MapKind
 
-_FORMAT = "itspace.map/1"
 _MATRICES = ("basis", "core", "from_root", "to_root")
 _VECTORS = ("mean_from", "mean_to")
 _NUMBERS = ("scalar", "from_remainder", "to_remainder")
@@ -223,49 +221,19 @@ class TransportMap:
         return self._core.parts()
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Write an .npz of format 'itspace.map/1', which the program reads too; whole or not at all."""
-        path = os.fspath(path)
-        parts = self.parts()
-        folder = os.path.dirname(path) or "."
-        handle, scratch = tempfile.mkstemp(prefix=".itspace-", suffix=".tmp", dir=folder)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, format=np.array(_FORMAT), **parts)
-                file.flush()
-                os.fsync(file.fileno())
-            # mkstemp's file is for the owner alone; give it what open() would have.
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(scratch, 0o666 & ~umask)
-            os.replace(scratch, path)
-        except BaseException:
-            os.unlink(scratch)
-            raise
+        """Write an .npz of format 'itspace.map/1', as the program does: whole or not at all.
+
+        Symbolic links, pipes and devices are written through, an old file keeps its mode, and one that is read-only stays.
+        What cannot be written is an OSError.
+        """
+        self._core.save(os.fsdecode(path))
 
     @classmethod
     def load(cls, path: Union[str, "os.PathLike[str]"]) -> "TransportMap":
-        """Read what `save`, or the program's `itspace map`, wrote."""
-        name = os.fspath(path)
-        try:
-            found = np.load(name, allow_pickle=False)
-        except OSError:
-            raise
-        except Exception as error:
-            raise ValueError(f"{name}: is no transport map ({error}); expected an .npz with format '{_FORMAT}'") from error
-        if not isinstance(found, np.lib.npyio.NpzFile):
-            raise ValueError(f"{name}: is no transport map but a plain array; expected an .npz with format '{_FORMAT}'")
-        with found as file:
-            if "format" not in file.files:
-                raise ValueError(f"{name}: is no transport map: it has no key 'format'; expected '{_FORMAT}'")
-            if str(file["format"]) != _FORMAT:
-                raise ValueError(
-                    f"{name}: has format '{file['format']}', this version reads '{_FORMAT}'; use an itspace that knows it, "
-                    "or make the map again"
-                )
-            missing = [key for key in ("kind", *_MATRICES, *_VECTORS, *_NUMBERS) if key not in file.files]
-            if missing:
-                raise ValueError(f"{name}: has no key '{missing[0]}'; the file is damaged: make the map again")
-            return cls._from_parts({key: file[key] for key in ("kind", *_MATRICES, *_VECTORS, *_NUMBERS)})
+        """Read what `save`, or the program's `itspace map`, wrote; a ValueError names what is wrong with a file."""
+        name = os.fsdecode(path)
+        os.close(os.open(name, os.O_RDONLY | os.O_NONBLOCK))  # an OSError of its own kind where there is nothing to read
+        return cls._make(_core.TransportMap.load(name))
 
     @classmethod
     def _from_parts(cls, parts: Dict[str, Any]) -> "TransportMap":

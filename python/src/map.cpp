@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <itspace/map_file.hpp>
 #include <itspace/transport_map.hpp>
 
 #include "core/text.hpp"
 #include "module.hpp"
 #include "target.hpp"
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace itspace::python {
@@ -78,6 +82,26 @@ TransportMap from_parts(const std::string& kind, double scalar, const Matrix<dou
                                           view<double>(to_root), from_remainder, to_remainder});
 }
 
+// Calls `work` without the interpreter's lock; what a file is guilty of comes out as `type`.
+template <class Work>
+auto with_file(PyObject* type, Work work) {
+  try {
+    const nb::gil_scoped_release unlocked;
+    return work();
+  } catch (const std::runtime_error& error) {
+    PyErr_SetString(type, error.what());
+    throw nb::python_error();
+  }
+}
+
+void save(const TransportMap& map, const std::filesystem::path& path) {
+  with_file(PyExc_OSError, [&] { io::save_map(path, map); });
+}
+
+TransportMap load(const std::filesystem::path& path) {
+  return with_file(PyExc_ValueError, [&] { return io::load_map(path); });
+}
+
 nb::object diagnosis_of(const TransportMap& map, std::optional<Index> samples_from, std::optional<Index> samples_to) {
   const MapDiagnosis found = map.diagnose(samples_from, samples_to);
   nb::dict out;
@@ -100,6 +124,8 @@ void add_map(nb::module_& module) {
       .def_static("from_parts", &from_parts, nb::arg("kind"), nb::arg("scalar"), nb::arg("basis"), nb::arg("core"),
                   nb::arg("mean_from"), nb::arg("mean_to"), nb::arg("from_root"), nb::arg("to_root"),
                   nb::arg("from_remainder"), nb::arg("to_remainder"))
+      .def_static("load", &load, nb::arg("path"))
+      .def("save", &save, nb::arg("path"))
       .def("parts", &parts_of)
       .def("apply_in_place", &apply<float>, nb::arg("samples").noconvert())
       .def("apply_in_place", &apply<double>, nb::arg("samples").noconvert())

@@ -3,7 +3,10 @@ import copy
 import os
 import pickle
 import shutil
+import stat
 import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -127,8 +130,8 @@ def test_foreign_files_are_refused_by_name(domains, tmp_path):
         "array.npy": (lambda p: np.save(p, np.eye(2)), "plain array"),
         "other.npz": (lambda p: np.savez(p, a=1), "no key 'format'"),
         "newer.npz": (lambda p: np.savez(p, format="itspace.map/2", **parts), "itspace.map/2"),
-        "short.npz": (lambda p: np.savez(p, format="itspace.map/1", kind="monge"), "no key 'basis'"),
-        "text.npz": (lambda p: p.write_text("hello"), "no transport map"),
+        "short.npz": (lambda p: np.savez(p, format="itspace.map/1", kind="monge"), "no array named 'scalar'"),
+        "text.npz": (lambda p: p.write_text("hello"), "neither .npy nor .npz"),
     }
     for name, (write, message) in cases.items():
         write(tmp_path / name)
@@ -142,6 +145,80 @@ def test_foreign_files_are_refused_by_name(domains, tmp_path):
     np.savez(tmp_path / "bad.npz", format="itspace.map/1", **bad)
     with pytest.raises(ValueError, match="core"):
         itspace.TransportMap.load(tmp_path / "bad.npz")
+
+
+def test_save_goes_where_the_program_would(domains, tmp_path):
+    tmap, there = make(domains), tmp_path / "there.npz"
+    tmap.save(there)
+    expected = there.read_bytes()
+
+    link = tmp_path / "link.npz"
+    link.symlink_to("target.npz")  # dangling, then not
+    for _ in range(2):
+        tmap.save(link)
+        assert link.is_symlink() and (tmp_path / "target.npz").read_bytes() == expected
+
+    for mode in (0o600, 0o640, 0o666):
+        there.chmod(mode)
+        tmap.save(there)
+        assert stat.S_IMODE(there.stat().st_mode) == mode and there.read_bytes() == expected
+
+    tmap.save("/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_bytes()))
+    reader.start()
+    tmap.save(pipe)
+    reader.join()
+    assert got == [expected] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+    tmap.save(os.fsencode(tmp_path / "bytes.npz"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bytes.npz", "link.npz", "pipe", "target.npz", "there.npz"]
+
+
+def test_what_cannot_be_written_stays(domains, tmp_path):
+    tmap, there = make(domains), tmp_path / "map.npz"
+    with pytest.raises(OSError, match="is a folder"):
+        tmap.save(tmp_path)
+    with pytest.raises(OSError, match="make room"):
+        tmap.save("/dev/full")
+    there.write_bytes(b"old")
+    there.chmod(0o444)
+    tmp_path.chmod(0o777)
+    script = (
+        "import os, sys, itspace, numpy as np\n"
+        "if os.getuid() == 0: os.setgid(65534); os.setuid(65534)\n"
+        "model = itspace.LowRankGaussian(np.ones((2, 1)), np.zeros(2), 1.0)\n"
+        "try: itspace.TransportMap.from_models(model, model).save('map.npz')\n"
+        "except OSError as error: sys.exit(0 if 'ermission' in str(error) else 3)\n"
+        "sys.exit(1)\n"
+    )
+    try:
+        ended = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True)
+    finally:
+        there.chmod(0o644)
+    if ended.returncode != 0 and (b"setgid" in ended.stderr or b"ModuleNotFound" in ended.stderr or b"Permission" in ended.stderr):
+        pytest.skip("root that cannot become another user here")
+    assert ended.returncode == 0, ended.stderr
+    assert there.read_bytes() == b"old"
+
+
+def test_damaged_and_contradictory_maps_are_refused(domains, tmp_path):
+    tmap, path = make(domains), tmp_path / "map.npz"
+    parts = tmap.parts()
+    for change in ({"core": 2 * parts["core"]}, {"to_core": 2 * parts["to_core"]}, {"kind": "whiten"}, {"scalar": 1.5}):
+        np.savez(path, format="itspace.map/1", **dict(parts, **change))
+        with pytest.raises(ValueError, match="map's (core contradicts|scalar)"):
+            itspace.TransportMap.load(path)
+    tmap.save(path)
+    whole = path.read_bytes()
+    at = whole.index(parts["mean_to"].tobytes())
+    path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    with pytest.raises(ValueError, match="checksum"):
+        itspace.TransportMap.load(path)
 
 
 def test_misuse(domains):
