@@ -8,9 +8,11 @@
 #include <sys/resource.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 // Weak: another BLAS has no such call, and no such fault.
 extern "C" int openblas_get_num_threads() __attribute__((weak));
