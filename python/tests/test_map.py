@@ -209,7 +209,7 @@ def test_what_cannot_be_written_stays(domains, tmp_path):
 def test_damaged_and_contradictory_maps_are_refused(domains, tmp_path):
     tmap, path = make(domains), tmp_path / "map.npz"
     parts = tmap.parts()
-    for change in ({"core": 2 * parts["core"]}, {"to_core": 2 * parts["to_core"]}, {"kind": "whiten"}, {"scalar": 1.5}):
+    for change in ({"core": 2 * parts["core"]}, {"to_root": 2 * parts["to_root"]}, {"kind": "whiten"}, {"scalar": 1.5}):
         np.savez(path, format="itspace.map/1", **dict(parts, **change))
         with pytest.raises(ValueError, match="map's (core contradicts|scalar)"):
             itspace.TransportMap.load(path)

@@ -16,19 +16,16 @@ struct Spectrum {
   Small vectors;
 };
 
-// Of a model's covariance inside the basis, which is at least `remainder`. Sizes are largest entries: squares of the
+// Of a model's covariance LL' inside the basis, which is at least `remainder`. Sizes are largest entries: squares of the
 // entries themselves might overflow.
-Spectrum spectrum_of(const Block<double>& covariance, double remainder, const char* which) {
-  const double size = covariance.cwiseAbs().maxCoeff();
-  const double rounding = 1e3 * std::numeric_limits<double>::epsilon() * size;
-  const auto asymmetry = (covariance - covariance.transpose()).cwiseAbs().maxCoeff();
-  require(asymmetry <= rounding, "the map's ", which, " is not symmetric");
+Spectrum spectrum_of(const Small& covariance, double remainder, const char* which) {
+  const double rounding = 1e3 * std::numeric_limits<double>::epsilon() * covariance.cwiseAbs().maxCoeff();
   Spectrum found;
-  require(symmetric_eigen(0.5 * (covariance + covariance.transpose()), found.values, found.vectors), "the map's ",
-          which, " has a value that is not finite");
+  require(symmetric_eigen(covariance, found.values, found.vectors), "the map's ", which,
+          " has a value that is not finite, or too large to be squared");
   const double least = found.values.minCoeff();
-  require(least >= remainder - rounding, "the map's ", which, " has an eigenvalue of ", least, ", below its remainder ",
-          remainder);
+  require(least >= remainder - rounding, "the map's ", which, " gives a covariance with an eigenvalue of ", least,
+          ", below its remainder ", remainder);
   return found;
 }
 
@@ -48,10 +45,13 @@ Small scaled_root(const Spectrum& spectrum) {
 void check_agreement(const TransportMap::Parts& parts) {
   constexpr double eps = std::numeric_limits<double>::epsilon(), slack = 100;
   const double ratio = std::sqrt(parts.to_remainder) / std::sqrt(parts.from_remainder);
-  require(std::abs(parts.scalar - ratio) <= slack * eps * ratio, "the map's scalar is ", parts.scalar,
+  const bool fills_the_space = parts.basis.rows() == parts.basis.cols();  // any scalar serves there
+  require(fills_the_space || std::abs(parts.scalar - ratio) <= slack * eps * ratio, "the map's scalar is ", parts.scalar,
           ", but its remainders ", parts.from_remainder, " and ", parts.to_remainder, " give ", ratio);
-  const Spectrum from = spectrum_of(parts.from_core, parts.from_remainder, "from_core");
-  const Spectrum to = spectrum_of(parts.to_core, parts.to_remainder, "to_core");
+  const Small from_covariance = parts.from_root * parts.from_root.transpose();
+  const Small to_covariance = parts.to_root * parts.to_root.transpose();
+  const Spectrum from = spectrum_of(from_covariance, parts.from_remainder, "from_root");
+  const Spectrum to = spectrum_of(to_covariance, parts.to_remainder, "to_root");
   const double from_size = from.values.maxCoeff(), to_size = to.values.maxCoeff();
   const double kappa_from = from_size / std::max(from.values.minCoeff(), parts.from_remainder);
   const double kappa_to = to_size / std::max(to.values.minCoeff(), parts.to_remainder);
@@ -66,15 +66,15 @@ void check_agreement(const TransportMap::Parts& parts) {
   const double size = a.norm();
   if (parts.kind == MapKind::monge) {
     contradiction(a, a.transpose(), size, "it is not symmetric");
-    contradiction(a * (parts.from_core / from_size) * a.transpose(), parts.to_core / to_size, size * size,
-                  "it does not carry from_core to to_core");
+    contradiction(a * (from_covariance / from_size) * a.transpose(), to_covariance / to_size, size * size,
+                  "it does not carry the one to the other");
     Spectrum own;
     require(
         symmetric_eigen(0.5 * (a + a.transpose()), own.values, own.vectors) && own.values.minCoeff() >= -limit * size,
         "the map's core contradicts its models: it is not positive definite");
   } else {
     contradiction(a * scaled_root(from), scaled_root(to), size,
-                  "it does not carry the root of from_core to that of to_core");
+                  "it does not carry the root of the one to that of the other");
   }
 }
 

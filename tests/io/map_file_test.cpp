@@ -199,10 +199,10 @@ TEST_F(MapFile, PartsThatContradictEachOtherAreRefused) {
     expect_contradiction([](auto& parts) { parts.core *= 1.01; }, "core contradicts");
     expect_contradiction([](auto& parts) { parts.core = -parts.core; }, "core contradicts");
     expect_contradiction([](auto& parts) { parts.core(0, 1) += 1e-6; }, "core contradicts");
-    expect_contradiction([](auto& parts) { std::swap(parts.from_core, parts.to_core); }, "");
-    expect_contradiction([](auto& parts) { parts.to_core *= 2; }, "core contradicts");
-    expect_contradiction([](auto& parts) { parts.from_core(0, 1) += 0.1; }, "from_core is not symmetric");
-    expect_contradiction([](auto& parts) { parts.from_core.setZero(); }, "from_core has an eigenvalue of 0");
+    expect_contradiction([](auto& parts) { std::swap(parts.from_root, parts.to_root); }, "");
+    expect_contradiction([](auto& parts) { parts.to_root *= 2; }, "core contradicts");
+    expect_contradiction([](auto& parts) { parts.from_root(0, 1) += 0.1; }, "from_root");
+    expect_contradiction([](auto& parts) { parts.from_root.setZero(); }, "from_root");
     expect_contradiction([](auto& parts) { parts.scalar *= 1.0001; }, "scalar");
     expect_contradiction([](auto& parts) { parts.from_remainder *= 2; }, "scalar");
     expect_contradiction(
