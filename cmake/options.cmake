@@ -7,6 +7,7 @@ option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_EXPERIMENTS "Build the demo and the experiments" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_BENCHMARKS "Build the benchmarks" OFF)
+# Off by default: a compiler newer than ours knows warnings that ours does not, and they are no reason not to build.
 option(ITSPACE_WERROR "Treat warnings as errors" OFF)
 set(ITSPACE_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 

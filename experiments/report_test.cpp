@@ -61,7 +61,8 @@ Results small_results(std::vector<Run> runs) {
   return results;
 }
 
-const TableRow& row_named(const Table& table, const std::string& label) {
+// By value: the table is often a temporary.
+TableRow row_named(const Table& table, const std::string& label) {
   for (const TableRow& row : table.rows) {
     if (row.label == label) return row;
   }
@@ -122,7 +123,7 @@ TEST(Passage, MedianOverSeedsWithOneThatDidNotGetThere) {
   EXPECT_EQ(measures.seconds_per_step, 1.5);
 
   const Table table = instance_table(results, results.alignment[0]);
-  const TableRow& row = row_named(table, "Paper");
+  const TableRow row = row_named(table, "Paper");
   EXPECT_EQ(text_of(row.cells[0]), "3");
   EXPECT_EQ(text_of(row.cells[1]), "NR (0.08)");
   EXPECT_EQ(text_of(row.cells[2]), "13");
@@ -246,7 +247,7 @@ TEST(Hurt, IsMarkedInTheCell) {
   Results results = small_results({});
   results.covdrift = {drift_instance({drift_cell(0, 90, 80, 78, 84)})};
   const Table table = drift_table(results, results.covdrift[0], drift_groups(results.covdrift[0]).at(0));
-  const TableRow& paper = row_named(table, "Paper");
+  const TableRow paper = row_named(table, "Paper");
   // whitening K = 1, 5, Monge K = 1, 5
   EXPECT_EQ(paper.cells[0][0].mark, Mark::none);
   EXPECT_EQ(paper.cells[1][0].mark, Mark::hurts);
