@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, List, Literal, Optional, Union
 import numpy as np
 
 from . import _core
-from ._arrays import give, integer, number, take
+from ._arrays import give, integer, number, seed_of, take
 from ._target import as_target, resolve_rank
 from ._types import Array, Covariance, Rank, Route, Solver
 
@@ -142,7 +142,7 @@ def align(
     lam: Optional[float] = None,
     solver: Solver = "paper",
     route: Route = "auto",
-    guard: Optional[int] = 8,
+    guard: Optional[int] = None,
     seed: int = 0,
     callback: Optional[Callback] = None,
     keep_iterates: bool = False,
@@ -215,19 +215,14 @@ def align(
                 f"rank is {rank!r} and start has {first.shape[1]} columns; pass rank={first.shape[1]}, or let "
                 "start_from(source, 'auto') choose"
             )
-    if type(steps) is not int:
-        steps = integer(steps, "steps")
-    if type(seed) is not int:
-        seed = integer(seed, "seed")
-    if not 0 <= seed < 2**64:
-        raise ValueError(f"seed is {seed}; it must be 0 or more and less than 2**64")
+    steps, seed = integer(steps, "steps"), seed_of(seed)
     columns: int
     if rank is None:
         if first is None:
             raise TypeError("neither rank nor start is given; pass rank=r, rank='auto', or a start of r columns")
         columns = first.shape[1]
     else:
-        columns = rank if type(rank) is int else resolve_rank(rank, core, seed)
+        columns = resolve_rank(rank, core, seed)
     line_search, fixed = False, None
     if isinstance(alpha, str):
         if alpha != "line-search":

@@ -129,11 +129,38 @@ def give(result: Any, wrap: Wrap) -> Any:
     return result if wrap is None else wrap(result)
 
 
+def shown(value: Any) -> str:
+    """`value` as an error text shows it; Python does not spell out an integer of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > 4096:
+        return f"an integer of {value.bit_length()} bits"
+    return repr(value)
+
+
+def _whole(value: Any, name: str, least: int, end: int, limit: str) -> int:
+    """`value` as an int, least <= value < end; True and False are not taken for numbers."""
+    if type(value) is not int:
+        try:
+            if isinstance(value, (bool, np.bool_)):
+                raise TypeError
+            value = int(value.__index__())
+        except (AttributeError, TypeError):
+            raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+    if not least <= value < end:
+        raise ValueError(f"{name} is {shown(value)}; it must be {limit}")
+    return int(value)
+
+
 def integer(value: Any, name: str) -> int:
-    try:
-        return int(value.__index__())
-    except (AttributeError, TypeError):
-        raise TypeError(f"{name} is {value!r}; it must be an integer") from None
+    """An integer of 64 bits; what it means, and so the narrower limit, is for the library to say."""
+    return _whole(value, name, -(2**63), 2**63, "at least -2**63 and less than 2**63")
+
+
+def count(value: Any, name: str) -> int:
+    return _whole(value, name, 0, 2**63, "0 or more and less than 2**63")
+
+
+def seed_of(value: Any, name: str = "seed") -> int:
+    return _whole(value, name, 0, 2**64, "0 or more and less than 2**64")
 
 
 def number(value: Any, name: str) -> float:
@@ -141,5 +168,7 @@ def number(value: Any, name: str) -> float:
         raise TypeError(f"{name} is {value!r}; it must be a number")
     try:
         return float(value)
+    except OverflowError:
+        raise ValueError(f"{name} is {shown(value)}; it must be a number that float64 can hold, below 1.8e308") from None
     except (TypeError, ValueError):
         raise TypeError(f"{name} is {value!r}; it must be a number") from None

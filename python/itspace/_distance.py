@@ -9,7 +9,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from . import _core
-from ._arrays import common, covariance, give, integer, matrix, number, take, vector
+from ._arrays import common, count as count_of, covariance, give, integer, matrix, number, take, vector
 from ._types import Array
 
 
@@ -172,7 +172,7 @@ class FrechetAccumulator:
 
     def __init__(self, dim: Optional[int] = None) -> None:
         self._lock = threading.Lock()
-        self._moments = _core.Moments(None if dim is None else integer(dim, "dim"))
+        self._moments = _core.Moments(None if dim is None else count_of(dim, "dim"))
 
     def _snapshot(self) -> "_core.Moments":
         """What was seen so far, as an object of its own. Never two locks at once: no order of them can deadlock."""

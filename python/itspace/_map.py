@@ -8,7 +8,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 from . import _core
-from ._arrays import give, integer, number, take, vector
+from ._arrays import count, give, number, take, vector
 from ._core import TransportMap as _CoreMap
 from ._target import Target, as_target
 from ._types import Array, Covariance, MapKind
@@ -211,8 +211,8 @@ class TransportMap:
             'displacement', 'relative_displacement', 'mean_share', 'touched_variance', 'condition', 'warnings'.
         """
         counts = [
-            None if count is None else integer(count, name)
-            for count, name in ((samples_from, "samples_from"), (samples_to, "samples_to"))
+            None if samples is None else count(samples, name)
+            for samples, name in ((samples_from, "samples_from"), (samples_to, "samples_to"))
         ]
         return self._core.diagnose(counts[0], counts[1])
 

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Tuple, Union
 import numpy as np
 
 from . import _core
-from ._arrays import Wrap, covariance, give, integer, matrix, number, take, vector
+from ._arrays import Wrap, count, covariance, give, integer, matrix, number, seed_of, take, vector
 from ._core import Target as _CoreTarget
 from ._types import Array, Covariance, Rank
 
@@ -212,10 +212,18 @@ def _from_object(value: Any, dtype: Any) -> Target:
     if chosen not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise TypeError(f"the target's dtype is {chosen}; it must be float32 or float64")
 
-    def convert(product: Any) -> np.ndarray:
-        return matrix(product, "the result of the target's apply", chosen)
+    def asked(name: str) -> Any:  # an attribute, or a method without arguments
+        answer = getattr(value, name)
+        return answer() if callable(answer) else answer
 
-    return Target._make(_core.Target.from_object(value, chosen == np.float32, convert), None)
+    def trace() -> float:
+        return number(asked("trace"), "the target's trace")
+
+    def apply(block: np.ndarray) -> np.ndarray:
+        return matrix(value.apply(block), "the result of the target's apply", chosen)
+
+    dim = count(asked("dim"), "the target's dim")
+    return Target._make(_core.Target.from_functions(dim, chosen == np.float32, trace, apply), None)
 
 
 def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Target, Wrap]:
@@ -263,7 +271,7 @@ def auto_rank(target: Covariance, threshold: float = 0.95, *, seed: int = 0) -> 
     3
     """
     core = as_target(target)[0]._core
-    return _core.auto_rank(core, number(threshold, "threshold"), integer(seed, "seed"))
+    return _core.auto_rank(core, number(threshold, "threshold"), seed_of(seed))
 
 
 def resolve_rank(rank: Any, target: Target, seed: int = 0) -> int:
@@ -296,7 +304,7 @@ def start_from(source: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     [[4.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
     target, wrap = as_target(source, "source")
-    return give(_core.start_from(target._core, resolve_rank(rank, target, seed)), wrap)
+    return give(_core.start_from(target._core, resolve_rank(rank, target, seed_of(seed))), wrap)
 
 
 def random_start(target: Covariance, rank: Rank, *, seed: int = 0) -> Any:
@@ -310,5 +318,5 @@ def random_start(target: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     ((3, 2), 6.0)
     """
     core, wrap = as_target(target)
-    seed = integer(seed, "seed")
+    seed = seed_of(seed)
     return give(_core.random_start(core._core, resolve_rank(rank, core, seed), seed), wrap)

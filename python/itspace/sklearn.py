@@ -25,7 +25,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 import itspace
-from itspace._arrays import refuse_masked
+from itspace._arrays import refuse_masked, seed_of, shown
 
 __all__ = ["CovarianceAligner", "target_folds"]
 
@@ -55,8 +55,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         the baseline every result should stand beside.
     alpha : float or "line-search", optional
         How far each step of the solver "paper" goes, in (0, 2). By default it follows from ``steps``.
-    guard : int, default=8
-        Extra columns that the solver "ritz" carries.
+    guard : int, optional
+        Extra columns that the solver "ritz" carries. By default 8, or 16 for one or two steps.
     floor : float, default=1e-6
         Smallest remainder ``delta`` of a model, as a share of the mean variance. Raise it where ``harm_report_`` shows
         a large condition number.
@@ -139,7 +139,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         solver: Literal["paper", "ritz"] = "paper",
         map: Literal["monge", "whiten", "mean"] = "monge",
         alpha: float | Literal["line-search"] | None = None,
-        guard: int = 8,
+        guard: int | None = None,
         floor: float = 1e-6,
         warm_start: bool = False,
         random_state: Any = 0,
@@ -378,7 +378,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _seed(self) -> int:
         if isinstance(self.random_state, numbers.Integral):
-            return int(self.random_state)
+            return seed_of(int(self.random_state), "random_state")
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -430,7 +430,8 @@ def target_folds(
     if len(source) == 0 or len(target) < n_splits:
         raise ValueError(
             f"sample_domain has {len(source)} source rows (positive) and {len(target)} target rows (negative); "
-            f"{n_splits} folds need source rows, and at least {n_splits} target rows: give more rows, or fewer folds"
+            f"n_splits is {shown(n_splits)}, and {shown(n_splits)} folds need source rows, and as many target rows at least: "
+            "give more rows, or fewer folds"
         )
     seed = random_state if shuffle else None
     if y is None:
@@ -488,4 +489,4 @@ def _check_integer(name: str, value: Any, least: int, or_text: str | None = None
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} is {value!r} ({type(value).__name__}); it must be an integer{alternative}")
     if value < least:
-        raise ValueError(f"{name} is {value}; it must be at least {least}")
+        raise ValueError(f"{name} is {shown(value)}; it must be at least {least}")

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.dlpack import from_dlpack
 
 import itspace
+from itspace._arrays import integer
 
 __all__ = ["AlignLayer", "bures_wasserstein_loss"]
 
@@ -152,6 +153,7 @@ class AlignLayer(nn.Module):
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        dim, rank = integer(dim, "dim"), integer(rank, "rank")
         if dim < 1:
             raise ValueError(f"dim is {dim}; it must be at least 1")
         if not 1 <= rank <= dim:

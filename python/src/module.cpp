@@ -12,6 +12,7 @@ NB_MODULE(_core, module) {
   module.def("version", &itspace::version);
   itspace::python::add_covariance(module);
   itspace::python::add_target(module);
+  itspace::python::add_trace(module);
   itspace::python::add_align(module);
   itspace::python::add_distance(module);
   itspace::python::add_gradient(module);

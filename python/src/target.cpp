@@ -20,19 +20,19 @@
 namespace itspace::python {
 namespace {
 
-// A Python object with dim, trace and apply. The run goes on without the interpreter's lock, so each call takes it.
+// A user's object, as the Python side hands it over: its dimension, and functions for its trace and its products, which
+// check what they return. The run goes on without the interpreter's lock, so each call takes it.
 template <Storage Scalar>
 class PythonOperator {
  public:
-  // `convert` turns what apply returns into a C-contiguous array of Scalar.
-  PythonOperator(nb::object object, nb::object convert)
-      : object_(std::move(object)), convert_(std::move(convert)), dim_(nb::cast<Index>(number("dim", "__index__"))) {}
+  PythonOperator(Index dim, nb::callable trace, nb::callable apply)
+      : dim_(dim), trace_(std::move(trace)), apply_(std::move(apply)) {}
 
   Index dim() const { return dim_; }
 
   double trace() const {
     const nb::gil_scoped_acquire lock;
-    const double value = nb::cast<double>(number("trace", "__float__"));
+    const auto value = nb::cast<double>(trace_());
     require(std::isfinite(value) && value >= 0, "the target's trace is ", value,
             "; a covariance has a trace that is finite and 0 or more");
     return value;
@@ -40,7 +40,7 @@ class PythonOperator {
 
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
     const nb::gil_scoped_acquire lock;
-    const nb::object product = convert_(object_.attr("apply")(to_numpy<Scalar>(Block<Scalar>(y))));
+    const nb::object product = apply_(to_numpy<Scalar>(Block<Scalar>(y)));
     const auto array = nb::cast<Matrix<Scalar>>(product);
     require(static_cast<Index>(array.shape(0)) == out.rows() && static_cast<Index>(array.shape(1)) == out.cols(),
             "the target's apply returned an array of shape (", array.shape(0), ", ", array.shape(1),
@@ -49,21 +49,8 @@ class PythonOperator {
   }
 
  private:
-  // An attribute, or a method without arguments.
-  nb::object number(const char* name, const char* as) const {
-    nb::object value = object_.attr(name);
-    if (PyCallable_Check(value.ptr())) value = value();
-    if (!nb::hasattr(value, as)) {
-      const bool whole = std::string_view(as) == "__index__";
-      throw nb::type_error(text("the target's ", name, " is ", nb::repr(value).c_str(), "; it must be ",
-                                whole ? "an integer: int(...)" : "a number")
-                               .c_str());
-    }
-    return value.attr(as)();
-  }
-
-  nb::object object_, convert_;
   Index dim_;
+  nb::callable trace_, apply_;
 };
 
 template <Storage Scalar>
@@ -112,14 +99,14 @@ AnyTarget low_rank_plus_diagonal(const Matrix<Scalar>& u, const Vector& s, const
 }
 
 template <Storage Scalar>
-AnyTarget operator_of(nb::object object, nb::object convert) {
+AnyTarget operator_of(Index dim, nb::callable trace, nb::callable apply) {
   return AnyTarget::make<Scalar>(
-      "operator", std::make_shared<PythonOperator<Scalar>>(std::move(object), std::move(convert)), std::nullopt);
+      "operator", std::make_shared<PythonOperator<Scalar>>(dim, std::move(trace), std::move(apply)), std::nullopt);
 }
 
-AnyTarget from_object(nb::object object, bool float32, nb::object convert) {
-  return float32 ? operator_of<float>(std::move(object), std::move(convert))
-                 : operator_of<double>(std::move(object), std::move(convert));
+AnyTarget from_functions(Index dim, bool float32, nb::callable trace, nb::callable apply) {
+  return float32 ? operator_of<float>(dim, std::move(trace), std::move(apply))
+                 : operator_of<double>(dim, std::move(trace), std::move(apply));
 }
 
 template <Storage Scalar>
@@ -197,7 +184,8 @@ void add_target(nb::module_& module) {
   nb::class_<AnyTarget> type(module, "Target", "A covariance as an operator.");
   add_typed<float>(type);
   add_typed<double>(type);
-  type.def_static("from_object", &from_object, nb::arg("object"), nb::arg("float32"), nb::arg("convert"));
+  type.def_static("from_functions", &from_functions, nb::arg("dim"), nb::arg("float32"), nb::arg("trace"),
+                  nb::arg("apply"));
   type.def_prop_ro("dim", &AnyTarget::dim);
   type.def_prop_ro("trace", &trace);
   type.def_prop_ro("float32", &AnyTarget::float32);
