@@ -190,7 +190,7 @@ def test_features_are_trained_through_the_loss():
         loss = bures_wasserstein_loss(wanted, layer(inputs))
         loss.backward()
         optimizer.step()
-        losses.append(float(loss))
+        losses.append(loss.item())
     assert losses[-1] < 1e-2 * losses[0]
 
 
