@@ -11,6 +11,7 @@
 
 #include <Eigen/Core>
 #include <string_view>
+#include <type_traits>
 
 namespace itspace {
 
@@ -61,10 +62,10 @@ ITSPACE_API Eigen::VectorXd leading_eigenvalues(const ConstBlockView<Scalar>& si
 ITSPACE_API Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count);
 
 // Pi_r: a d x r factor of the rank-r truncation of sigma, or of F F'. @pre 1 <= rank <= d.
-template <Storage Scalar>
-ITSPACE_API Block<Scalar> truncate(const ConstBlockView<Scalar>& sigma, Index rank);
-template <Storage Scalar>
-ITSPACE_API Block<Scalar> truncate_factor(const ConstBlockView<Scalar>& factor, Index rank);
+template <Storage Scalar, Storage Data = Scalar>
+ITSPACE_API Block<Scalar> truncate(const std::type_identity_t<ConstBlockView<Data>>& sigma, Index rank);
+template <Storage Scalar, Storage Data = Scalar>
+ITSPACE_API Block<Scalar> truncate_factor(const std::type_identity_t<ConstBlockView<Data>>& factor, Index rank);
 
 // tr Sigma minus the r leading eigenvalues, never below 0.
 ITSPACE_API double floor_r(double trace, const Eigen::VectorXd& leading, Index rank);

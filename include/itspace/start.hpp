@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where a run starts. A start is a d x r block; these make one from what a user has at hand. An explicit factor needs
-// no function: pass it to align, or cut it to the rank budget with truncate_factor (covariance.hpp).
+// no function: pass it to align, or cut it to the rank budget with truncate_factor (covariance.hpp). All of them work
+// in double; Data is the type of what they read where it is not that of the start (mixed precision, see targets.hpp).
 #pragma once
 
 #include <itspace/export.hpp>
@@ -9,16 +10,17 @@
 
 #include <Eigen/Core>
 #include <cstdint>
+#include <type_traits>
 
 namespace itspace {
 
 // The rank-r truncation of a covariance: U_r diag(lambda_r)^(1/2).
-template <Storage Scalar>
-ITSPACE_API Block<Scalar> start_from_covariance(const ConstBlockView<Scalar>& sigma, Index rank);
+template <Storage Scalar, Storage Data = Scalar>
+ITSPACE_API Block<Scalar> start_from_covariance(const std::type_identity_t<ConstBlockView<Data>>& sigma, Index rank);
 
 // The rank-r truncation of the covariance of features, through the smaller of n and d; no d x d matrix where n < d.
-template <Storage Scalar>
-ITSPACE_API Block<Scalar> start_from_features(const ConstBlockView<Scalar>& features, Index rank,
+template <Storage Scalar, Storage Data = Scalar>
+ITSPACE_API Block<Scalar> start_from_features(const std::type_identity_t<ConstBlockView<Data>>& features, Index rank,
                                               const Eigen::VectorXd& weights = {});
 
 // The centred features themselves, Zc'/sqrt(n - 1): d x n, so r = n.

@@ -3,6 +3,10 @@
 // The targets that come with the library: a dense symmetric matrix, the covariance of a feature set, low rank plus
 // diagonal, an explicit factor, and any of them plus delta*I. All are immutable after construction, safe to share
 // between threads, and check their shapes (not their values: see check_covariance and check_finite in covariance.hpp).
+//
+// Mixed precision: the data behind a target may be float32 where its blocks are double, as in FeaturesTarget<double,
+// float>. Rows are widened a panel at a time as they are read, and every product and sum is double: the result is that
+// of the double target on the same values, at the memory of the float32 one.
 #pragma once
 
 #include <itspace/export.hpp>
@@ -13,18 +17,18 @@
 namespace itspace {
 
 // Sigma given by its entries. Only `sigma` itself is read, in place; it must be symmetric.
-template <Storage Scalar>
+template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API DenseTarget {
  public:
-  explicit DenseTarget(HeldBlock<Scalar> sigma);
-  DenseTarget(const Scalar* data, Index dim, Index stride) : DenseTarget({data, dim, dim, stride}) {}
+  explicit DenseTarget(HeldBlock<Data> sigma);
+  DenseTarget(const Data* data, Index dim, Index stride) : DenseTarget({data, dim, dim, stride}) {}
 
   Index dim() const { return sigma_.rows(); }
   double trace() const { return trace_; }
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
 
  private:
-  HeldBlock<Scalar> sigma_;
+  HeldBlock<Data> sigma_;
   double trace_;
 };
 
@@ -32,12 +36,12 @@ class ITSPACE_API DenseTarget {
 // With weights c = sum w - (sum w^2)/(sum w), which is n - 1 for equal weights: scaling all weights changes nothing.
 // No d x d matrix and no centred copy exist: rows are shifted by a reference s = mu rounded to Scalar, a chunk at a
 // time.
-template <Storage Scalar>
+template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API FeaturesTarget {
  public:
-  explicit FeaturesTarget(HeldBlock<Scalar> features);
+  explicit FeaturesTarget(HeldBlock<Data> features);
   // @pre weights: one per row, each >= 0 and finite, at least two of them positive.
-  FeaturesTarget(HeldBlock<Scalar> features, const Eigen::VectorXd& weights);
+  FeaturesTarget(HeldBlock<Data> features, const Eigen::VectorXd& weights);
 
   Index dim() const { return features_.cols(); }
   Index samples() const { return features_.rows(); }
@@ -58,7 +62,7 @@ class ITSPACE_API FeaturesTarget {
   Eigen::RowVectorXd shift_error_product(const ConstBlockView<Scalar>& y) const;
   void subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const;
 
-  HeldBlock<Scalar> features_;
+  HeldBlock<Data> features_;
   bool weighted_ = false;
   Eigen::VectorXd root_scale_;                      // sqrt(w_i/c); one entry where all rows weigh the same
   double total_ = 0;                                // sum w / c
@@ -69,29 +73,29 @@ class ITSPACE_API FeaturesTarget {
 };
 
 // Sigma = U diag(lambda) U' + diag(diagonal); U is d x k and need not be orthonormal.
-template <Storage Scalar>
+template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API LowRankDiagonalTarget {
  public:
   // @pre lambda >= 0 (k entries), diagonal >= 0 (d entries).
-  LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen::VectorXd lambda, Eigen::VectorXd diagonal);
+  LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda, Eigen::VectorXd diagonal);
   // @pre lambda >= 0 (k entries), sigma_squared >= 0: the diagonal is sigma_squared * I.
-  LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen::VectorXd lambda, double sigma_squared);
+  LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda, double sigma_squared);
 
   Index dim() const { return u_.rows(); }
   double trace() const { return trace_; }
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
 
  private:
-  HeldBlock<Scalar> u_;
+  HeldBlock<Data> u_;
   Eigen::VectorXd lambda_, diagonal_;
   double trace_;
 };
 
 // Sigma = T T' for an explicit d x m factor T, such as the result of an earlier run.
-template <Storage Scalar>
+template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API FactorTarget {
  public:
-  explicit FactorTarget(HeldBlock<Scalar> factor);
+  explicit FactorTarget(HeldBlock<Data> factor);
 
   Index dim() const { return factor_.rows(); }
   double trace() const { return trace_; }
@@ -102,7 +106,7 @@ class ITSPACE_API FactorTarget {
   void apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const;
 
  private:
-  HeldBlock<Scalar> factor_;
+  HeldBlock<Data> factor_;
   double trace_;
 };
 

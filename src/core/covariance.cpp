@@ -153,17 +153,17 @@ Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& fact
   return values.head(std::min(count, values.size())).cwiseAbs2();
 }
 
-template <Storage Scalar>
-Block<Scalar> truncate(const ConstBlockView<Scalar>& sigma, Index rank) {
-  Small wide = widened<Scalar>(sigma);
+template <Storage Scalar, Storage Data>
+Block<Scalar> truncate(const std::type_identity_t<ConstBlockView<Data>>& sigma, Index rank) {
+  Small wide = widened<Data>(sigma);
   check_rank(rank, wide.rows());
   return leading_root(wide, rank).cast<Scalar>();
 }
 
-template <Storage Scalar>
-Block<Scalar> truncate_factor(const ConstBlockView<Scalar>& factor, Index rank) {
+template <Storage Scalar, Storage Data>
+Block<Scalar> truncate_factor(const std::type_identity_t<ConstBlockView<Data>>& factor, Index rank) {
   check_rank(rank, factor.rows());
-  check_finite<Scalar>(factor, "factor");
+  check_finite<Data>(factor, "factor");
   return Small(leading_part(factor.template cast<double>(), rank)).template cast<Scalar>();
 }
 
@@ -197,11 +197,17 @@ double gap_r(double objective, double start_objective, double floor) {
   template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                  \
   template void check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                         \
   template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double);                        \
-  template Eigen::VectorXd leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);           \
-  template Block<Scalar> truncate<Scalar>(const ConstBlockView<Scalar>&, Index);                        \
-  template Block<Scalar> truncate_factor<Scalar>(const ConstBlockView<Scalar>&, Index);
+  template Eigen::VectorXd leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
+
+#define ITSPACE_INSTANTIATE(Scalar, Data)                                                                  \
+  template Block<Scalar> truncate<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&, Index); \
+  template Block<Scalar> truncate_factor<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&, Index);
+ITSPACE_INSTANTIATE(float, float)
+ITSPACE_INSTANTIATE(double, double)
+ITSPACE_INSTANTIATE(double, float)
 #undef ITSPACE_INSTANTIATE
 
 }  // namespace itspace

@@ -10,18 +10,19 @@
 #include <cmath>
 
 namespace itspace {
-template <Storage Scalar>
-Block<Scalar> start_from_covariance(const ConstBlockView<Scalar>& sigma, Index rank) {
-  return truncate<Scalar>(sigma, rank);
+template <Storage Scalar, Storage Data>
+Block<Scalar> start_from_covariance(const std::type_identity_t<ConstBlockView<Data>>& sigma, Index rank) {
+  return truncate<Scalar, Data>(sigma, rank);
 }
 
-template <Storage Scalar>
-Block<Scalar> start_from_features(const ConstBlockView<Scalar>& features, Index rank, const Eigen::VectorXd& weights) {
+template <Storage Scalar, Storage Data>
+Block<Scalar> start_from_features(const std::type_identity_t<ConstBlockView<Data>>& features, Index rank,
+                                  const Eigen::VectorXd& weights) {
   const Index n = features.rows(), d = features.cols();
   check_rank(rank, d);
-  check_finite<Scalar>(features, "features");
-  const Moments moments = gather_moments<Scalar>(features, weights);
-  const Small triangle = features_triangle<Scalar>(features, moments);
+  check_finite<Data>(features, "features");
+  const Moments moments = gather_moments<Data>(features, weights);
+  const Small triangle = features_triangle<Data>(features, moments);
   if (n > d) return leading_part(triangle.transpose(), rank).cast<Scalar>();
   // T = Q R, R = U S V': the leading part of T is T V_r. Chunks of rows of T' are added up in double.
   Svd parts;
@@ -31,7 +32,7 @@ Block<Scalar> start_from_features(const ConstBlockView<Scalar>& features, Index 
   constexpr Index step = 64;
   for (Index first = 0; first < n; first += step) {
     rows.resize(std::min(step, n - first), d);
-    centred_rows<Scalar>(features, moments, first, rows);
+    centred_rows<Data>(features, moments, first, rows);
     sum.leftCols(count).noalias() += rows.transpose() * parts.v.block(first, 0, rows.rows(), count);
   }
   return sum.cast<Scalar>();
@@ -75,11 +76,19 @@ Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t s
   return y;
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                                 \
-  template Block<Scalar> start_from_covariance<Scalar>(const ConstBlockView<Scalar>&, Index);                       \
-  template Block<Scalar> start_from_features<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
-  template Block<Scalar> start_from_all_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);    \
-  template Block<Scalar> start_from_target<Scalar>(TargetRef<Scalar>, Index);                                       \
+#define ITSPACE_INSTANTIATE(Scalar, Data)                                                                            \
+  template Block<Scalar> start_from_covariance<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&,      \
+                                                             Index);                                                 \
+  template Block<Scalar> start_from_features<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&, Index, \
+                                                           const Eigen::VectorXd&);
+ITSPACE_INSTANTIATE(float, float)
+ITSPACE_INSTANTIATE(double, double)
+ITSPACE_INSTANTIATE(double, float)
+#undef ITSPACE_INSTANTIATE
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                              \
+  template Block<Scalar> start_from_all_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
+  template Block<Scalar> start_from_target<Scalar>(TargetRef<Scalar>, Index);                                    \
   template Block<Scalar> random_start<Scalar>(TargetRef<Scalar>, Index, std::uint64_t);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

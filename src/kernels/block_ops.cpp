@@ -143,10 +143,13 @@ Index unpacked_rows(Index cols, Index k) {
 
 }  // namespace
 
+namespace {
+
+constexpr Index few_columns = 64, many_rows = 256;
+
 template <Storage Scalar>
-void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
-          BlockView<Scalar> c) {
-  constexpr Index few_columns = 64, many_rows = 256;
+void same_type_gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
+                    Scalar beta, BlockView<Scalar> c) {
   const Index k = op_a == Op::plain ? a.cols() : a.rows();
   if (c.size() == 0) return;
   if (op_a == Op::transposed && c.cols() <= few_columns && c.rows() >= many_rows && k >= many_rows) {
@@ -160,10 +163,53 @@ void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlo
                a.outerStride(), b.data(), b.outerStride(), beta, c.data() + row * c.outerStride(), c.outerStride());
 }
 
-template <Storage Scalar>
-void symmetric_gemm(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, BlockView<Scalar> c) {
+// Rows of `a` to convert at a time: what BLAS takes as it lies, or what the second-level cache holds; as many as
+// tall_gemm wants where it will do the product.
+Index widened_rows(Op op_a, Index rows, Index cols, Index columns) {
+  constexpr Index cached_values = Index(1) << 17, fewest_rows = 8;
+  if (op_a == Op::transposed && columns <= few_columns && cols >= many_rows && rows >= many_rows) return many_rows;
+  const Index unpacked = op_a == Op::plain ? unpacked_rows(columns, cols) : 0;
+  return unpacked > 0 ? unpacked : std::max(fewest_rows, cached_values / std::max<Index>(1, cols));
+}
+
+void widened_gemm(Op op_a, double alpha, const ConstBlockView<float>& a, const ConstBlockView<double>& b, double beta,
+                  BlockView<double> c) {
+  if (c.size() == 0) return;
+  if (a.size() == 0) return same_type_gemm<double>(op_a, alpha, Block<double>(a.rows(), a.cols()), b, beta, c);
+  thread_local std::vector<double> scratch;
+  const Index step = std::min(a.rows(), widened_rows(op_a, a.rows(), a.cols(), c.cols()));
+  const auto size = static_cast<std::size_t>(step * a.cols());
+  if (scratch.size() < size) scratch.resize(size);
+  for (Index row = 0; row < a.rows(); row += step) {
+    const Index count = std::min(step, a.rows() - row);
+    const Panel panel = widen(a, row, count, scratch.data());
+    const Eigen::Map<const Block<double>, 0, Eigen::OuterStride<>> rows(panel.data, count, a.cols(),
+                                                                        Eigen::OuterStride<>(panel.stride));
+    if (op_a == Op::plain) {
+      same_type_gemm<double>(op_a, alpha, rows, b, beta, c.middleRows(row, count));
+    } else {
+      same_type_gemm<double>(op_a, alpha, rows, b.middleRows(row, count), row == 0 ? beta : 1.0, c);
+    }
+  }
+}
+
+}  // namespace
+
+template <Storage Scalar, Storage Data>
+void gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a, const ConstBlockView<Scalar>& b,
+          Scalar beta, BlockView<Scalar> c) {
+  if constexpr (std::same_as<Scalar, Data>) {
+    same_type_gemm<Scalar>(op_a, alpha, a, b, beta, c);
+  } else {
+    widened_gemm(op_a, alpha, a, b, beta, c);
+  }
+}
+
+template <Storage Scalar, Storage Data>
+void symmetric_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const ConstBlockView<Scalar>& b,
+                    BlockView<Scalar> c) {
   const Op op = unpacked_rows(c.cols(), a.cols()) > 0 ? Op::plain : Op::transposed;
-  gemm<Scalar>(op, Scalar(1), a, b, Scalar(0), c);
+  gemm<Scalar, Data>(op, Scalar(1), a, b, Scalar(0), c);
 }
 
 template <Storage Scalar>
@@ -257,14 +303,21 @@ void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, dou
   }
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                              \
-  template void gemm(Op, Scalar, const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Scalar,           \
-                     BlockView<Scalar>);                                                                         \
-  template void symmetric_gemm(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, BlockView<Scalar>); \
-  template void gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&, Panels&);             \
-  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Panels&, Write);        \
-  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                     \
-  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                 \
+#define ITSPACE_INSTANTIATE(Scalar, Data)                                                         \
+  template void gemm<Scalar, Data>(Op, Scalar, const std::type_identity_t<ConstBlockView<Data>>&, \
+                                   const ConstBlockView<Scalar>&, Scalar, BlockView<Scalar>);     \
+  template void symmetric_gemm<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&,   \
+                                             const ConstBlockView<Scalar>&, BlockView<Scalar>);
+ITSPACE_INSTANTIATE(float, float)
+ITSPACE_INSTANTIATE(double, double)
+ITSPACE_INSTANTIATE(double, float)
+#undef ITSPACE_INSTANTIATE
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                       \
+  template void gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&, Panels&);      \
+  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Panels&, Write); \
+  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                              \
+  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);          \
   template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

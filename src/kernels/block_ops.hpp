@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops over tall blocks. Products of storage with storage go to BLAS as they are; everything that ends in an r x r
-// matrix, or multiplies by one, is computed in double a panel of rows at a time, whatever the storage type. Marked for
-// export is what the other libraries of this project use; the header is not installed.
+// The loops over tall blocks. Products of storage with storage go to BLAS as they are, or a panel of rows at a time
+// where the data are of a narrower type than the block they multiply; everything that ends in an r x r matrix, or
+// multiplies by one, is computed in double a panel of rows at a time, whatever the storage type. Marked for export is
+// what the other libraries of this project use; the header is not installed.
 #pragma once
 
 #include <itspace/block.hpp>
 #include <itspace/export.hpp>
 
+#include <type_traits>
 #include <vector>
 
 namespace itspace::kernels {
 
 enum class Op { plain, transposed };
 
-// c = alpha op(a) b + beta c, in the storage type.
-template <Storage Scalar>
-ITSPACE_API void gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
-                      Scalar beta, BlockView<Scalar> c);
+// c = alpha op(a) b + beta c, in the type of b and c. Where `a` is of another one its rows are converted by panels that
+// stay in cache, and multiplied there: its memory is read once, and never copied whole.
+template <Storage Scalar, Storage Data = Scalar>
+ITSPACE_API void gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a,
+                      const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar> c);
 
 // c = a b for a symmetric a, in the orientation that BLAS multiplies fastest.
-template <Storage Scalar>
-void symmetric_gemm(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, BlockView<Scalar> c);
+template <Storage Scalar, Storage Data = Scalar>
+void symmetric_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const ConstBlockView<Scalar>& b,
+                    BlockView<Scalar> c);
 
 // Scratch for the double panels of the functions below; one per thread of work.
 class Panels {

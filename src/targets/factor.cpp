@@ -9,33 +9,35 @@ namespace itspace {
 
 using kernels::Op;
 
-template <Storage Scalar>
-FactorTarget<Scalar>::FactorTarget(HeldBlock<Scalar> factor) : factor_(std::move(factor)) {
+template <Storage Scalar, Storage Data>
+FactorTarget<Scalar, Data>::FactorTarget(HeldBlock<Data> factor) : factor_(std::move(factor)) {
   require(factor_.rows() > 0 && factor_.cols() > 0, "the factor is ", factor_.rows(), " x ", factor_.cols(),
           "; it must have at least one row and one column");
   SmallVector squares;
-  kernels::column_squares<Scalar>(factor_.view(), squares);
+  kernels::column_squares<Data>(factor_.view(), squares);
   trace_ = squares.sum();
 }
 
-template <Storage Scalar>
-void FactorTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+template <Storage Scalar, Storage Data>
+void FactorTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
   BlockView<Scalar> inner = scratch_block<Scalar>(factor_.cols(), y.cols());
   apply_factor_transposed(y, inner);
   apply_factor(inner, out);
 }
 
-template <Storage Scalar>
-void FactorTarget<Scalar>::apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
-  kernels::gemm<Scalar>(Op::transposed, Scalar(1), factor_.view(), in, Scalar(0), out);
+template <Storage Scalar, Storage Data>
+void FactorTarget<Scalar, Data>::apply_factor_transposed(const ConstBlockView<Scalar>& in,
+                                                         BlockView<Scalar> out) const {
+  kernels::gemm<Scalar, Data>(Op::transposed, Scalar(1), factor_.view(), in, Scalar(0), out);
 }
 
-template <Storage Scalar>
-void FactorTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
-  kernels::gemm<Scalar>(Op::plain, Scalar(1), factor_.view(), in, Scalar(0), out);
+template <Storage Scalar, Storage Data>
+void FactorTarget<Scalar, Data>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+  kernels::gemm<Scalar, Data>(Op::plain, Scalar(1), factor_.view(), in, Scalar(0), out);
 }
 
 template class FactorTarget<float>;
 template class FactorTarget<double>;
+template class FactorTarget<double, float>;
 
 }  // namespace itspace

@@ -24,13 +24,13 @@ constexpr int chunk_slot = 1, inner_slot = 2;
 
 }  // namespace
 
-template <Storage Scalar>
-FeaturesTarget<Scalar>::FeaturesTarget(HeldBlock<Scalar> features) : FeaturesTarget(std::move(features), {}) {}
+template <Storage Scalar, Storage Data>
+FeaturesTarget<Scalar, Data>::FeaturesTarget(HeldBlock<Data> features) : FeaturesTarget(std::move(features), {}) {}
 
-template <Storage Scalar>
-FeaturesTarget<Scalar>::FeaturesTarget(HeldBlock<Scalar> features, const Eigen::VectorXd& weights)
+template <Storage Scalar, Storage Data>
+FeaturesTarget<Scalar, Data>::FeaturesTarget(HeldBlock<Data> features, const Eigen::VectorXd& weights)
     : features_(std::move(features)) {
-  const Moments moments = itspace::gather_moments<Scalar>(features_.view(), weights);
+  const Moments moments = itspace::gather_moments<Data>(features_.view(), weights);
   mean_ = moments.mean;
   weighted_ = weights.size() > 0;
   root_scale_ = moments.root_scale;
@@ -45,27 +45,27 @@ FeaturesTarget<Scalar>::FeaturesTarget(HeldBlock<Scalar> features, const Eigen::
   });
 }
 
-template <Storage Scalar>
-double FeaturesTarget<Scalar>::scale_squared(Index row) const {
+template <Storage Scalar, Storage Data>
+double FeaturesTarget<Scalar, Data>::scale_squared(Index row) const {
   const double scale = root_scale_(weighted_ ? row : 0);
   return scale * scale;
 }
 
-template <Storage Scalar>
+template <Storage Scalar, Storage Data>
 template <class Visit>
-void FeaturesTarget<Scalar>::for_each_shifted_chunk(Visit visit) const {
+void FeaturesTarget<Scalar, Data>::for_each_shifted_chunk(Visit visit) const {
   const auto z = features_.view();
   const Index step = std::clamp(chunk_values / z.cols(), fewest_rows, most_rows);
   BlockView<Scalar> chunk = scratch_block<Scalar, chunk_slot>(std::min(step, z.rows()), z.cols());
   for (Index first = 0; first < z.rows(); first += step) {
     BlockView<Scalar> rows = chunk.topRows(std::min(step, z.rows() - first));
-    for (Index i = 0; i < rows.rows(); ++i) rows.row(i) = z.row(first + i) - shift_;
+    for (Index i = 0; i < rows.rows(); ++i) rows.row(i) = z.row(first + i).template cast<Scalar>() - shift_;
     visit(first, rows);
   }
 }
 
-template <Storage Scalar>
-void FeaturesTarget<Scalar>::scale_rows(BlockView<Scalar> rows, Index first, int power) const {
+template <Storage Scalar, Storage Data>
+void FeaturesTarget<Scalar, Data>::scale_rows(BlockView<Scalar> rows, Index first, int power) const {
   for (Index i = 0; i < rows.rows(); ++i) {
     // Squared one factor at a time: its square may be out of float's range where the row's product is zero.
     const auto scale = static_cast<Scalar>(root_scale_(weighted_ ? first + i : 0));
@@ -74,8 +74,8 @@ void FeaturesTarget<Scalar>::scale_rows(BlockView<Scalar> rows, Index first, int
 }
 
 // out = sum_i s_i^2 (z_i - s)(z_i - s)'y - total delta delta'y, delta = mu - s.
-template <Storage Scalar>
-void FeaturesTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+template <Storage Scalar, Storage Data>
+void FeaturesTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
   const Eigen::RowVectorXd delta_y = shift_error_product(y);
   out.setZero();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
@@ -87,8 +87,9 @@ void FeaturesTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Sc
   subtract_shift_error(total_ * delta_y, out);
 }
 
-template <Storage Scalar>
-void FeaturesTarget<Scalar>::apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+template <Storage Scalar, Storage Data>
+void FeaturesTarget<Scalar, Data>::apply_factor_transposed(const ConstBlockView<Scalar>& in,
+                                                           BlockView<Scalar> out) const {
   const Eigen::RowVectorXd delta_y = shift_error_product(in);
   const Eigen::Matrix<Scalar, 1, Eigen::Dynamic> correction = delta_y.template cast<Scalar>();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
@@ -99,8 +100,8 @@ void FeaturesTarget<Scalar>::apply_factor_transposed(const ConstBlockView<Scalar
   });
 }
 
-template <Storage Scalar>
-void FeaturesTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+template <Storage Scalar, Storage Data>
+void FeaturesTarget<Scalar, Data>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
   out.setZero();
   Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(in.cols());
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
@@ -113,19 +114,20 @@ void FeaturesTarget<Scalar>::apply_factor(const ConstBlockView<Scalar>& in, Bloc
   subtract_shift_error(sum, out);
 }
 
-template <Storage Scalar>
-Eigen::RowVectorXd FeaturesTarget<Scalar>::shift_error_product(const ConstBlockView<Scalar>& y) const {
+template <Storage Scalar, Storage Data>
+Eigen::RowVectorXd FeaturesTarget<Scalar, Data>::shift_error_product(const ConstBlockView<Scalar>& y) const {
   Eigen::RowVectorXd product = Eigen::RowVectorXd::Zero(y.cols());  // row by row: no double copy of y
   for (Index i = 0; i < y.rows(); ++i) product += shift_error_(i) * y.row(i).template cast<double>();
   return product;
 }
 
-template <Storage Scalar>
-void FeaturesTarget<Scalar>::subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const {
+template <Storage Scalar, Storage Data>
+void FeaturesTarget<Scalar, Data>::subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const {
   for (Index i = 0; i < out.rows(); ++i) out.row(i) -= (shift_error_(i) * row).template cast<Scalar>();
 }
 
 template class FeaturesTarget<float>;
 template class FeaturesTarget<double>;
+template class FeaturesTarget<double, float>;
 
 }  // namespace itspace

@@ -18,9 +18,9 @@ void check_nonnegative(const Eigen::VectorXd& values, const char* what) {
 
 }  // namespace
 
-template <Storage Scalar>
-LowRankDiagonalTarget<Scalar>::LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen::VectorXd lambda,
-                                                     Eigen::VectorXd diagonal)
+template <Storage Scalar, Storage Data>
+LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda,
+                                                           Eigen::VectorXd diagonal)
     : u_(std::move(u)), lambda_(std::move(lambda)), diagonal_(std::move(diagonal)) {
   require(u_.rows() > 0, "U has no rows; the target needs at least one coordinate");
   require(lambda_.size() == u_.cols(), "U has ", u_.cols(), " columns and lambda has ", lambda_.size(),
@@ -30,24 +30,26 @@ LowRankDiagonalTarget<Scalar>::LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen:
   check_nonnegative(lambda_, "lambda");
   check_nonnegative(diagonal_, "diagonal");
   SmallVector squares;
-  kernels::column_squares<Scalar>(u_.view(), squares);
+  kernels::column_squares<Data>(u_.view(), squares);
   trace_ = squares.dot(lambda_) + diagonal_.sum();
 }
 
-template <Storage Scalar>
-LowRankDiagonalTarget<Scalar>::LowRankDiagonalTarget(HeldBlock<Scalar> u, Eigen::VectorXd lambda, double sigma_squared)
+template <Storage Scalar, Storage Data>
+LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda,
+                                                           double sigma_squared)
     : LowRankDiagonalTarget(u, std::move(lambda), Eigen::VectorXd::Constant(u.rows(), sigma_squared)) {}
 
-template <Storage Scalar>
-void LowRankDiagonalTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+template <Storage Scalar, Storage Data>
+void LowRankDiagonalTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
   BlockView<Scalar> inner = scratch_block<Scalar>(u_.cols(), y.cols());
-  if (u_.cols() > 0) kernels::gemm<Scalar>(kernels::Op::transposed, Scalar(1), u_.view(), y, Scalar(0), inner);
+  if (u_.cols() > 0) kernels::gemm<Scalar, Data>(kernels::Op::transposed, Scalar(1), u_.view(), y, Scalar(0), inner);
   inner.array().colwise() *= lambda_.template cast<Scalar>().array();
   for (Index i = 0; i < y.rows(); ++i) out.row(i) = static_cast<Scalar>(diagonal_(i)) * y.row(i);
-  if (u_.cols() > 0) kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), u_.view(), inner, Scalar(1), out);
+  if (u_.cols() > 0) kernels::gemm<Scalar, Data>(kernels::Op::plain, Scalar(1), u_.view(), inner, Scalar(1), out);
 }
 
 template class LowRankDiagonalTarget<float>;
 template class LowRankDiagonalTarget<double>;
+template class LowRankDiagonalTarget<double, float>;
 
 }  // namespace itspace

@@ -54,11 +54,11 @@ namespace {
 
 constexpr Index dim = 16384, samples = 20, rank = 8, steps = 6;
 
-template <Storage Scalar>
+template <Storage Scalar, Storage Data = Scalar>
 int allocations_of(const AlignOptions& options, bool rank_deficient_start) {
-  Block<Scalar> features(samples, dim);
-  Random(1).fill_normal<Scalar>(features);
-  const FeaturesTarget<Scalar> target(features);
+  Block<Data> features(samples, dim);
+  Random(1).fill_normal<Data>(features);
+  const FeaturesTarget<Scalar, Data> target(features);
   Block<Scalar> start(dim, rank);
   Random(2).fill_normal<Scalar>(start);
   if (rank_deficient_start) start.rightCols(2).setZero();
@@ -87,6 +87,8 @@ TEST(Allocations, NoBlockInTheLoop) {
   for (const Route route : {Route::automatic, Route::qr, Route::gram, Route::factor}) {
     EXPECT_EQ(allocations_of<float>({.steps = steps, .route = route}, false), 0) << name(route);
     EXPECT_EQ(allocations_of<double>({.steps = steps, .route = route}, false), 0) << name(route);
+    const int mixed = allocations_of<double, float>({.steps = steps, .route = route}, false);
+    EXPECT_EQ(mixed, 0) << name(route);
   }
 }
 

@@ -31,101 +31,102 @@ RealMatrix square(const RealMatrix& factor) {
   return factor * factor.transpose();
 }
 
-template <class T>
+// T is the type of the blocks, D that of the data: float under double is mixed precision.
+template <class T, class D>
 struct Dense {
   using Scalar = T;
   static Made<Scalar> make(Index dim) {
-    Block<Scalar> sigma = make_problem<Scalar>({.dim = dim, .rank = 1, .seed = 1}).sigma;
+    Block<D> sigma = make_problem<D>({.dim = dim, .rank = 1, .seed = 1}).sigma;
     const RealMatrix exact = real(sigma);
-    return made<Scalar>(DenseTarget<Scalar>(std::move(sigma)), exact);
+    return made<Scalar>(DenseTarget<Scalar, D>(std::move(sigma)), exact);
   }
 };
 
 // The raw-memory constructor, with a stride.
-template <class T>
+template <class T, class D>
 struct StridedDense {
   using Scalar = T;
   struct Holder {
-    Block<Scalar> memory;
-    DenseTarget<Scalar> target;
-    explicit Holder(const Block<Scalar>& sigma)
+    Block<D> memory;
+    DenseTarget<Scalar, D> target;
+    explicit Holder(const Block<D>& sigma)
         : memory(padded(sigma)), target(memory.data(), sigma.rows(), memory.cols()) {}
-    static Block<Scalar> padded(const Block<Scalar>& sigma) {
-      Block<Scalar> memory = Block<Scalar>::Constant(sigma.rows(), sigma.cols() + 3, Scalar(1e30));
+    static Block<D> padded(const Block<D>& sigma) {
+      Block<D> memory = Block<D>::Constant(sigma.rows(), sigma.cols() + 3, D(1e30));
       memory.leftCols(sigma.cols()) = sigma;
       return memory;
     }
   };
   static Made<Scalar> make(Index dim) {
-    const Block<Scalar> sigma = make_problem<Scalar>({.dim = dim, .rank = 1, .seed = 2}).sigma;
+    const Block<D> sigma = make_problem<D>({.dim = dim, .rank = 1, .seed = 2}).sigma;
     const auto held = std::make_shared<const Holder>(sigma);
     return {held, TargetRef<Scalar>(held->target), real(sigma)};
   }
 };
 
-template <class T, int mean_size, bool weighted, bool wide_set>
+template <class T, class D, int mean_size, bool weighted, bool wide_set>
 struct Features {
   using Scalar = T;
   static Made<Scalar> make(Index dim) {
     Draw draw(3);
     const Index samples = wide_set ? std::max<Index>(2, dim / 2) : 3 * dim + 5;
-    Block<Scalar> z = block<Scalar>(features_with(samples, eigenvalues_of(Spectrum::power_law, dim), mean_size, draw));
+    Block<D> z = block<D>(features_with(samples, eigenvalues_of(Spectrum::power_law, dim), mean_size, draw));
     const Vector weights = weighted ? Vector(Vector::LinSpaced(samples, 0.25, 2)) : Vector();
     const RealMatrix sigma = square(centred_factor_of(wide(z), weights));
-    if constexpr (weighted) return made<Scalar>(FeaturesTarget<Scalar>(std::move(z), weights), sigma);
-    return made<Scalar>(FeaturesTarget<Scalar>(std::move(z)), sigma);
+    if constexpr (weighted) return made<Scalar>(FeaturesTarget<Scalar, D>(std::move(z), weights), sigma);
+    return made<Scalar>(FeaturesTarget<Scalar, D>(std::move(z)), sigma);
   }
 };
-template <class T>
-using PlainFeatures = Features<T, 0, false, false>;
-template <class T>
-using FewFeatures = Features<T, 3, false, true>;
-template <class T>
-using WeightedFeatures = Features<T, 3, true, false>;
-template <class T>
-using LargeMeanFeatures = Features<T, 1000, false, false>;
-template <class T>
-using WeightedLargeMeanFeatures = Features<T, 1000, true, true>;
+template <class T, class D>
+using PlainFeatures = Features<T, D, 0, false, false>;
+template <class T, class D>
+using FewFeatures = Features<T, D, 3, false, true>;
+template <class T, class D>
+using WeightedFeatures = Features<T, D, 3, true, false>;
+template <class T, class D>
+using LargeMeanFeatures = Features<T, D, 1000, false, false>;
+template <class T, class D>
+using WeightedLargeMeanFeatures = Features<T, D, 1000, true, true>;
 
-template <class T, bool scalar_diagonal>
+template <class T, class D, bool scalar_diagonal>
 struct LowRank {
   using Scalar = T;
   static Made<Scalar> make(Index dim) {
     Draw draw(4);
     const Index k = std::max<Index>(1, dim / 3);
-    Block<Scalar> u = block<Scalar>(draw.gaussian(dim, k));  // not orthonormal
+    Block<D> u = block<D>(draw.gaussian(dim, k));  // not orthonormal
     Vector lambda = eigenvalues_of(Spectrum::power_law, k);
     lambda(k - 1) = k > 1 ? 0 : 1;  // a zero weight is allowed
     const RealMatrix low = real(u) * real(lambda).col(0).asDiagonal() * real(u).transpose();
     if constexpr (scalar_diagonal) {
-      return made<Scalar>(LowRankDiagonalTarget<Scalar>(std::move(u), lambda, 0.5),
+      return made<Scalar>(LowRankDiagonalTarget<Scalar, D>(std::move(u), lambda, 0.5),
                           low + 0.5L * RealMatrix::Identity(dim, dim));
     } else {
       Vector diagonal = Vector::LinSpaced(dim, 0, 1);
       const RealMatrix sigma = low + RealMatrix(real(diagonal).col(0).asDiagonal());
-      return made<Scalar>(LowRankDiagonalTarget<Scalar>(std::move(u), lambda, diagonal), sigma);
+      return made<Scalar>(LowRankDiagonalTarget<Scalar, D>(std::move(u), lambda, diagonal), sigma);
     }
   }
 };
-template <class T>
-using LowRankScalar = LowRank<T, true>;
-template <class T>
-using LowRankVector = LowRank<T, false>;
+template <class T, class D>
+using LowRankScalar = LowRank<T, D, true>;
+template <class T, class D>
+using LowRankVector = LowRank<T, D, false>;
 
-template <class T, bool wide_factor>
+template <class T, class D, bool wide_factor>
 struct Factored {
   using Scalar = T;
   static Made<Scalar> make(Index dim) {
     Draw draw(5);
-    Block<Scalar> factor = block<Scalar>(draw.gaussian(dim, wide_factor ? 2 * dim + 1 : std::max<Index>(1, dim / 2)));
+    Block<D> factor = block<D>(draw.gaussian(dim, wide_factor ? 2 * dim + 1 : std::max<Index>(1, dim / 2)));
     const RealMatrix sigma = square(real(factor));
-    return made<Scalar>(FactorTarget<Scalar>(std::move(factor)), sigma);
+    return made<Scalar>(FactorTarget<Scalar, D>(std::move(factor)), sigma);
   }
 };
-template <class T>
-using TallFactor = Factored<T, false>;
-template <class T>
-using WideFactor = Factored<T, true>;
+template <class T, class D>
+using TallFactor = Factored<T, D, false>;
+template <class T, class D>
+using WideFactor = Factored<T, D, true>;
 
 // Sigma + delta I over any of them.
 template <class Base>
@@ -173,11 +174,12 @@ class Contract : public ::testing::Test {
   }
 };
 
-template <class T>
-using Makers = ::testing::Types<Dense<T>, StridedDense<T>, PlainFeatures<T>, FewFeatures<T>, WeightedFeatures<T>,
-                                LargeMeanFeatures<T>, WeightedLargeMeanFeatures<T>, LowRankScalar<T>, LowRankVector<T>,
-                                TallFactor<T>, WideFactor<T>, Shifted<Dense<T>>, Shifted<PlainFeatures<T>>,
-                                Shifted<LargeMeanFeatures<T>>, Shifted<LowRankVector<T>>, Shifted<TallFactor<T>>>;
+template <class T, class D = T>
+using Makers =
+    ::testing::Types<Dense<T, D>, StridedDense<T, D>, PlainFeatures<T, D>, FewFeatures<T, D>, WeightedFeatures<T, D>,
+                     LargeMeanFeatures<T, D>, WeightedLargeMeanFeatures<T, D>, LowRankScalar<T, D>, LowRankVector<T, D>,
+                     TallFactor<T, D>, WideFactor<T, D>, Shifted<Dense<T, D>>, Shifted<PlainFeatures<T, D>>,
+                     Shifted<LargeMeanFeatures<T, D>>, Shifted<LowRankVector<T, D>>, Shifted<TallFactor<T, D>>>;
 TYPED_TEST_SUITE_P(Contract);
 
 TYPED_TEST_P(Contract, AppliesItsCovariance) {
@@ -312,6 +314,8 @@ REGISTER_TYPED_TEST_SUITE_P(Contract, AppliesItsCovariance, IsSymmetric, IsLinea
                             TraceBelongsToIt, StridedViewsAndCanaries, NoColumns, SameBitsEveryTime, FactorProducts);
 INSTANTIATE_TYPED_TEST_SUITE_P(Float, Contract, Makers<float>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Double, Contract, Makers<double>);
+using MixedMakers = Makers<double, float>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Mixed, Contract, MixedMakers);
 INSTANTIATE_TYPED_TEST_SUITE_P(Own, Contract, ::testing::Types<OwnOperator>);
 
 }  // namespace
