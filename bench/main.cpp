@@ -13,6 +13,10 @@ int main(int argc, char** argv) {
       {"certified_step", "read_sigma_once"},
       {"sgemm", "read_sigma_once"},
       {"paper_root", "certified_step"},
+      {"dense_step_mixed", "dense_step_float64", 1.00},
+      {"dense_step_mixed", "dense_step_float32"},
+      {"features_step_mixed", "features_step_float64", 1.00},
+      {"features_step_mixed", "features_step_float32"},
       {"map_apply", "two_skinny_products", 1.50},
   });
   benchmark::RunSpecifiedBenchmarks(&reporter);

@@ -38,23 +38,27 @@ void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, double alpha, const
               leading(ldb), beta, c, leading(ldc));
 }
 
+template <Storage Scalar>
 struct Panel {
-  const double* data;
+  const Scalar* data;
   Index stride;
 };
 
-// Rows [row, row + count) of a block in double: the block itself where it is double, a converted copy where not.
-Panel widen(const ConstBlockView<double>& a, Index row, Index /*count*/, double* /*scratch*/) {
-  return {a.data() + row * a.outerStride(), a.outerStride()};
-}
-Panel widen(const ConstBlockView<float>& a, Index row, Index count, double* scratch) {
-  const Index cols = a.cols();
-  for (Index i = 0; i < count; ++i) {
-    const float* from = a.data() + (row + i) * a.outerStride();
-    double* to = scratch + i * cols;
-    for (Index j = 0; j < cols; ++j) to[j] = static_cast<double>(from[j]);
+// Rows [row, row + count) of a block in another type: the block itself where it is of that type, a converted copy in
+// `scratch` where not.
+template <Storage Scalar, Storage Data>
+Panel<Scalar> panel_of(const ConstBlockView<Data>& a, Index row, Index count, Scalar* scratch) {
+  if constexpr (std::same_as<Scalar, Data>) {
+    return {a.data() + row * a.outerStride(), a.outerStride()};
+  } else {
+    const Index cols = a.cols();
+    for (Index i = 0; i < count; ++i) {
+      const Data* from = a.data() + (row + i) * a.outerStride();
+      Scalar* to = scratch + i * cols;
+      for (Index j = 0; j < cols; ++j) to[j] = static_cast<Scalar>(from[j]);
+    }
+    return {scratch, cols};
   }
-  return {scratch, cols};
 }
 
 // A whole block at once where no conversion is needed: BLAS tiles better than we would.
@@ -67,15 +71,35 @@ Index rows_at_once(Index rows) {
 
 namespace {
 
-void cblas_gemm_by_columns(Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
-                           float* c) {
+void cblas_gemm_by_columns(Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b, Index ldb,
+                           float beta, float* c) {
   cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
-              leading(k), 0.0F, c, leading(m));
+              leading(ldb), beta, c, leading(m));
 }
 void cblas_gemm_by_columns(Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
-                           double* c) {
+                           Index ldb, double beta, double* c) {
   cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
-              leading(k), 0.0, c, leading(m));
+              leading(ldb), beta, c, leading(m));
+}
+
+// Rows of a converted panel: it stays in the second-level cache until it is multiplied. Where nothing is converted,
+// all.
+template <Storage Scalar, Storage Data>
+Index rows_converted_at_once(const ConstBlockView<Data>& a) {
+  constexpr Index cached_values = Index(1) << 16, fewest_rows = 64;
+  const Index rows = std::max<Index>(1, a.rows());
+  if (std::same_as<Scalar, Data>) return rows;
+  return std::min(rows, std::max(fewest_rows, cached_values / std::max<Index>(1, a.cols())));
+}
+
+// Scratch for one converted panel of `a`; belongs to the thread.
+template <Storage Scalar, Storage Data>
+Scalar* panel_scratch(const ConstBlockView<Data>& a, Index rows) {
+  thread_local std::vector<Scalar> scratch;
+  if (std::same_as<Scalar, Data>) return nullptr;
+  const auto size = static_cast<std::size_t>(rows * a.cols());
+  if (scratch.size() < size) scratch.resize(size);
+  return scratch.data();
 }
 
 // to (cols x rows, contiguous) = from', in tiles that stay in cache.
@@ -90,16 +114,23 @@ void transpose(const ConstBlockView<Scalar>& from, Scalar* to) {
 
 // c = alpha a' b + beta c with few columns, as a product of column-major blocks. BLAS splits such a product over
 // threads by the rows of c; as rows of few values it would split by columns of a, and wait more than it works.
-template <Storage Scalar>
-void tall_gemm(Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Scalar beta,
-               BlockView<Scalar>& c, Index k) {
+template <Storage Scalar, Storage Data>
+void tall_gemm(Scalar alpha, const ConstBlockView<Data>& a, const ConstBlockView<Scalar>& b, Scalar beta,
+               BlockView<Scalar>& c) {
   thread_local std::vector<Scalar> columns;
   const auto b_size = static_cast<std::size_t>(b.size()), c_size = static_cast<std::size_t>(c.size());
   if (columns.size() < b_size + c_size) columns.resize(b_size + c_size);
   Scalar* b_columns = columns.data();
   Scalar* c_columns = columns.data() + b_size;  // a' is a read by columns
   transpose<Scalar>(b, b_columns);
-  cblas_gemm_by_columns(c.rows(), c.cols(), k, alpha, a.data(), a.outerStride(), b_columns, c_columns);
+  const Index step = rows_converted_at_once<Scalar, Data>(a);
+  Scalar* scratch = panel_scratch<Scalar, Data>(a, step);
+  for (Index row = 0; row < a.rows(); row += step) {
+    const Index count = std::min(step, a.rows() - row);
+    const auto panel = panel_of<Scalar, Data>(a, row, count, scratch);
+    cblas_gemm_by_columns(c.rows(), c.cols(), count, alpha, panel.data, panel.stride, b_columns + row, a.rows(),
+                          Scalar(row == 0 ? 0 : 1), c_columns);
+  }
   // Back into rows, a tile at a time: whole cache lines of each column are read.
   constexpr Index tile = 16;
   const Index rows = c.rows(), stride = c.outerStride();
@@ -143,66 +174,32 @@ Index unpacked_rows(Index cols, Index k) {
 
 }  // namespace
 
-namespace {
-
-constexpr Index few_columns = 64, many_rows = 256;
-
-template <Storage Scalar>
-void same_type_gemm(Op op_a, Scalar alpha, const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
-                    Scalar beta, BlockView<Scalar> c) {
-  const Index k = op_a == Op::plain ? a.cols() : a.rows();
-  if (c.size() == 0) return;
-  if (op_a == Op::transposed && c.cols() <= few_columns && c.rows() >= many_rows && k >= many_rows) {
-    tall_gemm<Scalar>(alpha, a, b, beta, c, k);
-    return;
-  }
-  const Index unpacked = op_a == Op::plain ? unpacked_rows(c.cols(), k) : 0;
-  const Index step = unpacked > 0 ? unpacked : c.rows();
-  for (Index row = 0; row < c.rows(); row += step)
-    cblas_gemm(op_a, Op::plain, std::min(step, c.rows() - row), c.cols(), k, alpha, a.data() + row * a.outerStride(),
-               a.outerStride(), b.data(), b.outerStride(), beta, c.data() + row * c.outerStride(), c.outerStride());
-}
-
-// Rows of `a` to convert at a time: what BLAS takes as it lies, or what the second-level cache holds; as many as
-// tall_gemm wants where it will do the product.
-Index widened_rows(Op op_a, Index rows, Index cols, Index columns) {
-  constexpr Index cached_values = Index(1) << 17, fewest_rows = 8;
-  if (op_a == Op::transposed && columns <= few_columns && cols >= many_rows && rows >= many_rows) return many_rows;
-  const Index unpacked = op_a == Op::plain ? unpacked_rows(columns, cols) : 0;
-  return unpacked > 0 ? unpacked : std::max(fewest_rows, cached_values / std::max<Index>(1, cols));
-}
-
-void widened_gemm(Op op_a, double alpha, const ConstBlockView<float>& a, const ConstBlockView<double>& b, double beta,
-                  BlockView<double> c) {
-  if (c.size() == 0) return;
-  if (a.size() == 0) return same_type_gemm<double>(op_a, alpha, Block<double>(a.rows(), a.cols()), b, beta, c);
-  thread_local std::vector<double> scratch;
-  const Index step = std::min(a.rows(), widened_rows(op_a, a.rows(), a.cols(), c.cols()));
-  const auto size = static_cast<std::size_t>(step * a.cols());
-  if (scratch.size() < size) scratch.resize(size);
-  for (Index row = 0; row < a.rows(); row += step) {
-    const Index count = std::min(step, a.rows() - row);
-    const Panel panel = widen(a, row, count, scratch.data());
-    const Eigen::Map<const Block<double>, 0, Eigen::OuterStride<>> rows(panel.data, count, a.cols(),
-                                                                        Eigen::OuterStride<>(panel.stride));
-    if (op_a == Op::plain) {
-      same_type_gemm<double>(op_a, alpha, rows, b, beta, c.middleRows(row, count));
-    } else {
-      same_type_gemm<double>(op_a, alpha, rows, b.middleRows(row, count), row == 0 ? beta : 1.0, c);
-    }
-  }
-}
-
-}  // namespace
-
 template <Storage Scalar, Storage Data>
 void gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a, const ConstBlockView<Scalar>& b,
           Scalar beta, BlockView<Scalar> c) {
-  if constexpr (std::same_as<Scalar, Data>) {
-    same_type_gemm<Scalar>(op_a, alpha, a, b, beta, c);
-  } else {
-    widened_gemm(op_a, alpha, a, b, beta, c);
+  constexpr Index few_columns = 64, many_rows = 256;
+  if (c.size() == 0) return;
+  if (op_a == Op::transposed && c.cols() <= few_columns && c.rows() >= many_rows && a.rows() >= many_rows) {
+    tall_gemm<Scalar, Data>(alpha, a, b, beta, c);
+    return;
   }
+  const Index unpacked = op_a == Op::plain ? unpacked_rows(c.cols(), a.cols()) : 0;
+  const Index step = unpacked > 0 ? unpacked : rows_converted_at_once<Scalar, Data>(a);
+  Scalar* scratch = panel_scratch<Scalar, Data>(a, step);
+  Index row = 0;
+  do {  // once even where a has no rows: c = beta c
+    const Index count = std::min(step, a.rows() - row);
+    const auto panel = panel_of<Scalar, Data>(a, row, count, scratch);
+    if (op_a == Op::plain) {
+      cblas_gemm(op_a, Op::plain, count, c.cols(), a.cols(), alpha, panel.data, panel.stride, b.data(), b.outerStride(),
+                 beta, c.data() + row * c.outerStride(), c.outerStride());
+    } else {
+      cblas_gemm(op_a, Op::plain, a.cols(), c.cols(), count, alpha, panel.data, panel.stride,
+                 b.data() + row * b.outerStride(), b.outerStride(), row == 0 ? beta : Scalar(1), c.data(),
+                 c.outerStride());
+    }
+    row += step;
+  } while (row < a.rows());
 }
 
 template <Storage Scalar, Storage Data>
@@ -220,8 +217,8 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Smal
   const bool same = a.data() == b.data() && a.cols() == b.cols() && a.outerStride() == b.outerStride();
   for (Index row = 0; row < a.rows(); row += step) {
     const Index count = std::min(step, a.rows() - row);
-    const Panel pa = widen(a, row, count, panels.first(panel_rows * a.cols()));
-    const Panel pb = same ? pa : widen(b, row, count, panels.second(panel_rows * b.cols()));
+    const auto pa = panel_of<double, Scalar>(a, row, count, panels.first(panel_rows * a.cols()));
+    const auto pb = same ? pa : panel_of<double, Scalar>(b, row, count, panels.second(panel_rows * b.cols()));
     // Small is column-major, so b'a written by rows is a'b.
     cblas_gemm(Op::transposed, Op::plain, b.cols(), a.cols(), count, 1.0, pb.data, pb.stride, pa.data, pa.stride, 1.0,
                out.data(), out.rows());
@@ -237,7 +234,7 @@ void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>
   }
   for (Index row = 0; row < a.rows(); row += panel_rows) {
     const Index count = std::min(panel_rows, a.rows() - row);
-    const Panel pa = widen(a, row, count, panels.first(panel_rows * a.cols()));
+    const auto pa = panel_of<double, Scalar>(a, row, count, panels.first(panel_rows * a.cols()));
     double* product = panels.second(panel_rows * m.cols());
     cblas_gemm(Op::plain, Op::transposed, count, m.cols(), a.cols(), 1.0, pa.data, pa.stride, m.data(), m.rows(), 0.0,
                product, m.cols());

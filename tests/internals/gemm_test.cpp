@@ -36,7 +36,7 @@ TEST(Gemm, EveryPathIsTheProduct) {
   for (const Op op : {Op::plain, Op::transposed})
     for (const Index rows : {1, 255, 256, 700})
       for (const Index cols : {1, 16, 64, 65})
-        for (const Index k : {1, 255, 300, 700})
+        for (const Index k : {1, 255, 300})
           for (const int beta : {0, 1, 2}) {
             check<float>(op, rows, cols, k, float(beta));
             check<double>(op, rows, cols, k, double(beta));
