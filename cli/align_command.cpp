@@ -7,6 +7,7 @@
 #include "interrupt.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
+#include "resolution.hpp"
 #include "step_arguments.hpp"
 #include "text.hpp"
 
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
+#include <variant>
 
 namespace itspace::cli {
 
@@ -138,21 +140,19 @@ void save(const Arguments& given, Result<Scalar>& result) {
   commit(outputs);
 }
 
-template <Storage Scalar>
-int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target,
-                     const std::optional<Block<Scalar>>& start, Json json, Progress& progress) {
-  std::optional<double> floor;
-  if (given.floor) {
-    progress.show("computing the floor");
-    floor = target.floor(given.rank);
-    progress.clear();
-  }
+// What a run writes and prints is the outcome of the attempt that counts; one that is given up leaves nothing behind.
+template <Storage Scalar, Storage Data>
+int align_and_report(const Arguments& given, const ProblemTarget<Scalar, Data>& target,
+                     const std::optional<Block<Scalar>>& start, std::optional<double> floor, Json json,
+                     Progress& progress, ResolutionWatch& watch) {
   const bool talkative = !given.quiet && !given.json;
   AlignReport report(floor);
   watch_for_interrupt();
 
   const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>& iterate) {
     progress.clear();
+    watch.see(step);
+    if (watch.given_up()) return StepAction::stop;
     if (step.index == 0 && !given.iterates.empty()) std::filesystem::create_directory(given.iterates);
     if (step.index == 0 && talkative) print_line(report.heading());
     if (talkative) print_line(report.row(step));
@@ -163,6 +163,12 @@ int align_and_report(const Arguments& given, const ProblemTarget<Scalar>& target
   Result<Scalar> result = start ? align<Scalar>(target.ref(), *start, given.options, on_step)
                                 : align<Scalar>(target.ref(), given.rank, given.options, on_step);
   progress.clear();
+  if (watch.given_up()) {
+    if (!given.iterates.empty())
+      for (const Step& step : result.trace.steps) std::filesystem::remove(iterate_path(given, step.index));
+    return exit_code::success;
+  }
+  name_precision<Scalar, Data>(result.trace);
 
   save(given, result);
   if (talkative) print_outcome(given, report, result.trace);
@@ -186,31 +192,53 @@ Json input_json(const Input<Scalar>& input) {
   return {{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}};
 }
 
-template <Storage Scalar>
-int run_in(const Arguments& given, io::Array target_array) {
+// A start has the type of its file, whatever the run computes in.
+using StartInput = std::variant<Input<float>, Input<double>>;
+
+template <Storage Data>
+StartInput load_start(const Arguments& given, io::Array array, const Input<Data>& target) {
+  const Checks checks{.trust = given.target.trust, .quiet = given.quiet};
+  const FactorShape shape{target.dim(), given.rank};
+  if (holds_float32(array)) return load<float>(given.start, std::move(array), checks, shape);
+  return load<double>(given.start, std::move(array), checks, shape);
+}
+
+template <Storage Data>
+int run_on(const Arguments& given, io::Array target_array) {
   Progress progress(!given.quiet);
-  const auto input = load<Scalar>(given.target.request, std::move(target_array), given.target.checks(given.quiet));
+  const auto input = load<Data>(given.target.request, std::move(target_array), given.target.checks(given.quiet));
   if (!given.quiet) print_note(input.note());
   check_rank(given.rank, input.dim(), given.target.request.path);
 
   Json json{{"command", "align"}, {"target", input_json(input)}};
   const Eigen::VectorXd weights =
       given.target.weights.empty() ? Eigen::VectorXd() : load_weights(given.target.weights, input);
-  std::optional<Block<Scalar>> start;
+  std::optional<StartInput> from;
   if (given.start.path.empty()) {
     if (!given.quiet) print_note(fmt::format("start: random, seed {}", given.options.seed));
     json["start"] = {{"taken_for", "random"}, {"seed", given.options.seed}};
   } else {
-    const auto from =
-        load<Scalar>(given.start, open(given.start), Checks{.trust = given.target.trust, .quiet = given.quiet},
-                     FactorShape{input.dim(), given.rank});
-    if (!given.quiet) print_note(from.note());
-    check_same_dim(input, from);
-    json["start"] = input_json(from);
-    start = start_of(from, given.rank);
+    from = load_start(given, open(given.start), input);
+    std::visit(
+        [&](const auto& start) {
+          if (!given.quiet) print_note(start.note());
+          check_same_dim(input, start);
+          json["start"] = input_json(start);
+        },
+        *from);
   }
-  const ProblemTarget<Scalar> target(input, weights, given.target.ridge);
-  return align_and_report<Scalar>(given, target, start, std::move(json), progress);
+  std::optional<double> floor;  // an eigenproblem: solved once, whatever becomes of the first attempt
+  return in_enough_precision<Data>(given.target.precision, given.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
+    const ProblemTarget<Scalar, Data> target(input, weights, given.target.ridge);
+    std::optional<Block<Scalar>> start;
+    if (from) start = std::visit([&](const auto& file) { return start_of<Scalar>(file, given.rank); }, *from);
+    if (given.floor && !floor) {
+      progress.show("computing the floor");
+      floor = target.floor(given.rank);
+      progress.clear();
+    }
+    return align_and_report<Scalar, Data>(given, target, start, floor, json, progress, watch);
+  });
 }
 
 int run(Arguments& given) {
@@ -221,8 +249,8 @@ int run(Arguments& given) {
   check_paths(given);
   auto target_array = open(given.target.request);
   check_outputs(given);
-  return in_precision(runs_in_float32(given.target.precision, {&target_array}),
-                      [&]<class Scalar>() { return run_in<Scalar>(given, std::move(target_array)); });
+  return with_data_type(given.target.precision, {&target_array},
+                        [&]<class Data>() { return run_on<Data>(given, std::move(target_array)); });
 }
 
 void add_start(CLI::App& app, Arguments& given) {

@@ -122,18 +122,24 @@ CLI::Option* add_solver(CLI::App& app, Solver& value) {
 CLI::Option* add_precision(CLI::App& app, Precision& value) {
   const std::string flag = "--precision";
   return add_text(app, flag, "TYPE",
-                  "float32 or float64: how blocks are stored (r x r work is always in float64).\n"
-                  "Default: float32 for float32 and float16 files, otherwise float64",
+                  "float32, float64, or mixed: data in float32, arithmetic in float64.\n"
+                  "Default: float64; for float32 and float16 files float32, and mixed\n"
+                  "where float32 does not resolve W2^2 to 1 % of itself",
                   [flag, &value](const std::string& text) {
-                    if (text == "float32") {
+                    if (text == "auto") {
+                      value = Precision::automatic;
+                    } else if (text == "float32") {
                       value = Precision::float32;
+                    } else if (text == "mixed") {
+                      value = Precision::mixed;
                     } else if (text == "float64") {
                       value = Precision::float64;
                     } else {
-                      misuse(fmt::format("{} is '{}', which is no storage type", flag, text),
-                             "give float32 or float64");
+                      misuse(fmt::format("{} is '{}', which is no precision", flag, text),
+                             "give auto, float32, mixed or float64");
                     }
-                  });
+                  })
+      ->default_str("auto");
 }
 
 CLI::Option* add_threads(CLI::App& app) {

@@ -94,8 +94,8 @@ int run(Arguments& given) {
   given.b.as = kind_named("--as", as_b);
   std::tie(given.a.key, given.b.key) = one_or_two("--key", given.key);
   auto array_a = open(given.a), array_b = open(given.b);
-  return in_precision(runs_in_float32(Precision::automatic, {&array_a, &array_b}),
-                      [&]<class Scalar>() { return run_in<Scalar>(given, std::move(array_a), std::move(array_b)); });
+  return with_data_type(Precision::automatic, {&array_a, &array_b},
+                        [&]<class Scalar>() { return run_in<Scalar>(given, std::move(array_a), std::move(array_b)); });
 }
 
 }  // namespace

@@ -135,8 +135,8 @@ int run(const Arguments& given) {
   const auto keys = io::array_keys(given.request.path);
   if (!given.json) print_file(array, keys);
   Json json = file_json(array, keys);
-  return in_precision(runs_in_float32(Precision::automatic, {&array}),
-                      [&]<class Scalar>() { return run_in<Scalar>(given, std::move(array), std::move(json)); });
+  return with_data_type(Precision::automatic, {&array},
+                        [&]<class Scalar>() { return run_in<Scalar>(given, std::move(array), std::move(json)); });
 }
 
 }  // namespace

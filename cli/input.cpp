@@ -198,15 +198,12 @@ Eigen::VectorXd load_weights(const std::filesystem::path& path, const Input<Scal
   return Eigen::VectorXd(values.view().reshaped());
 }
 
-bool runs_in_float32(Precision asked, std::initializer_list<const io::Array*> arrays) {
-  if (asked != Precision::automatic) return asked == Precision::float32;
-  return std::all_of(arrays.begin(), arrays.end(), [](const io::Array* array) {
-    return array->info().type == "float32" || array->info().type == "float16";
-  });
+bool holds_float32(const io::Array& array) {
+  return array.info().type == "float32" || array.info().type == "float16";
 }
 
-template <Storage Scalar>
-void check_same_dim(const Input<Scalar>& a, const Input<Scalar>& b) {
+template <Storage A, Storage B>
+void check_same_dim(const Input<A>& a, const Input<B>& b) {
   if (a.dim() == b.dim()) return;
   misuse(fmt::format("{} {} has dimension {} ({}), but {} {} has dimension {} ({})", a.request.role,
                      quoted(a.request.path), a.dim(), name(a.kind), b.request.role, quoted(b.request.path), b.dim(),
@@ -221,10 +218,13 @@ void check_same_dim(const Input<Scalar>& a, const Input<Scalar>& b) {
   template void check_symmetry<Scalar>(const Input<Scalar>&);                                                       \
   template void check_spectrum<Scalar>(const Input<Scalar>&, const Eigen::VectorXd&);                               \
   template Eigen::VectorXd mean_of<Scalar>(const Input<Scalar>&);                                                   \
-  template Eigen::VectorXd load_weights<Scalar>(const std::filesystem::path&, const Input<Scalar>&);                \
-  template void check_same_dim<Scalar>(const Input<Scalar>&, const Input<Scalar>&);
+  template Eigen::VectorXd load_weights<Scalar>(const std::filesystem::path&, const Input<Scalar>&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE
+template void check_same_dim(const Input<float>&, const Input<float>&);
+template void check_same_dim(const Input<float>&, const Input<double>&);
+template void check_same_dim(const Input<double>&, const Input<float>&);
+template void check_same_dim(const Input<double>&, const Input<double>&);
 
 }  // namespace itspace::cli

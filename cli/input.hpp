@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// An input: an array in a file, its values in the precision of the run, and what it is taken for. Loading decides the
-// kind, says why, and checks the values, so that everything behind this door is finite and of the kind it claims.
+// An input: an array in a file, its values in the type that they are read in, and what it is taken for. Loading decides
+// the kind, says why, and checks the values, so that everything behind this door is finite and of the kind it claims.
 #pragma once
 
 #include <itspace/block.hpp>
 #include <itspace/io.hpp>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <filesystem>
 #include <initializer_list>
 #include <optional>
@@ -19,7 +20,8 @@ namespace itspace::cli {
 enum class Kind { automatic, covariance, features, factor };
 std::string_view name(Kind kind);  // "auto", "covariance", ...
 
-enum class Precision { automatic, float32, float64 };
+// mixed: data in float32, blocks and arithmetic in double.
+enum class Precision { automatic, float32, mixed, float64 };
 
 // What the user asked for.
 struct Request {
@@ -82,17 +84,22 @@ Eigen::VectorXd mean_of(const Input<Scalar>& input);
 template <Storage Scalar>
 Eigen::VectorXd load_weights(const std::filesystem::path& path, const Input<Scalar>& features);
 
-// float32 where asked for, or by default where every one of the files holds float32 or float16.
-bool runs_in_float32(Precision asked, std::initializer_list<const io::Array*> arrays);
+// Whether the file holds values that float32 has without rounding: float32 itself, or float16.
+bool holds_float32(const io::Array& array);
 
-// Calls run.operator()<float>() or <double>().
+// Calls run.operator()<Data>() with the type that the data of a run are read in: double where asked for, or by default
+// where one of the files needs it.
 template <class Run>
-auto in_precision(bool float32, Run run) {
-  return float32 ? run.template operator()<float>() : run.template operator()<double>();
+auto with_data_type(Precision asked, std::initializer_list<const io::Array*> arrays, Run run) {
+  const bool wide = asked == Precision::float64 ||
+                    (asked == Precision::automatic && !std::all_of(arrays.begin(), arrays.end(), [](const auto* array) {
+                       return holds_float32(*array);
+                     }));
+  return wide ? run.template operator()<double>() : run.template operator()<float>();
 }
 
 // Refuses two inputs whose dimensions differ, naming both files and both numbers.
-template <Storage Scalar>
-void check_same_dim(const Input<Scalar>& a, const Input<Scalar>& b);
+template <Storage A, Storage B>
+void check_same_dim(const Input<A>& a, const Input<B>& b);
 
 }  // namespace itspace::cli

@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
+#include "resolution.hpp"
 #include "step_arguments.hpp"
 #include "text.hpp"
 
@@ -149,11 +150,36 @@ void print_diagnosis(const Arguments& given, const TransportMap& map, const MapD
                          quoted(given.out), quoted(given.out)));
 }
 
-template <Storage Scalar>
-int run_in(const Arguments& given, io::Array source_array, io::Array target_array) {
+struct MapMade {
+  TransportMap map;
+  Trace trace;  // of the target's alignment
+};
+
+// Nothing where the watch has given up.
+template <Storage Scalar, Storage Data>
+std::optional<MapMade> make_map(const Arguments& given, const Input<Data>& source, const Input<Data>& target,
+                                const Means& means, ResolutionWatch& watch) {
+  const ProblemTarget<Scalar, Data> source_problem(source, {}, 0), target_problem(target, {}, 0);
+  const Block<Scalar> source_factor = start_of<Scalar>(source, given.rank);
+  const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>&) {
+    watch.see(step);
+    return watch.given_up() ? StepAction::stop : StepAction::proceed;
+  };
+  Result<Scalar> aligned = align<Scalar>(target_problem.ref(), source_factor, given.options, on_step);
+  if (watch.given_up()) return std::nullopt;
+  name_precision<Scalar, Data>(aligned.trace);
+  return guard_overflow([&] {
+    const auto from = model_of<Scalar>(target_problem.ref(), aligned.factor, means.target, given.floor_share);
+    const auto to = model_of<Scalar>(source_problem.ref(), source_factor, means.source, given.floor_share);
+    return std::optional<MapMade>({TransportMap(from, to, given.kind), std::move(aligned.trace)});
+  });
+}
+
+template <Storage Data>
+int run_on(const Arguments& given, io::Array source_array, io::Array target_array) {
   const Checks checks{.trust = given.trust, .quiet = given.quiet};
-  const auto source = load<Scalar>(given.source, std::move(source_array), checks);
-  const auto target = load<Scalar>(given.target, std::move(target_array), checks);
+  const auto source = load<Data>(given.source, std::move(source_array), checks);
+  const auto target = load<Data>(given.target, std::move(target_array), checks);
   if (!given.quiet) {
     print_note(source.note());
     print_note(target.note());
@@ -162,43 +188,40 @@ int run_in(const Arguments& given, io::Array source_array, io::Array target_arra
   check_rank(given.rank, source.dim(), given.source.path);
   const Means means = means_of(given, source, target);
 
-  const ProblemTarget<Scalar> source_problem(source, {}, 0), target_problem(target, {}, 0);
   Progress progress(!given.quiet && source.dim() >= long_work);
   progress.show("making the map");
-  const Block<Scalar> source_factor = start_of(source, given.rank);
-  const Result<Scalar> aligned = align<Scalar>(target_problem.ref(), source_factor, given.options);
-  const TransportMap map = guard_overflow([&] {
-    const auto from = model_of<Scalar>(target_problem.ref(), aligned.factor, means.target, given.floor_share);
-    const auto to = model_of<Scalar>(source_problem.ref(), source_factor, means.source, given.floor_share);
-    return TransportMap(from, to, given.kind);
+  const auto made = in_enough_precision<Data>(given.precision, given.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
+    return make_map<Scalar, Data>(given, source, target, means, watch);
   });
+  const TransportMap& map = made->map;
+  const Trace& trace = made->trace;
   MapDiagnosis diagnosis = map.diagnose(samples_of(target), samples_of(source));
   diagnosis.warnings = name_sides(std::move(diagnosis.warnings));
-
   progress.clear();
+
   io::Outputs outputs;
   io::save_map(outputs, given.out, map);
-  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(aligned.trace));
+  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(trace));
   commit(outputs);
   if (given.json) {
     Json json{{"command", "map"}, {"source", input_json(source)}, {"target", input_json(target)}};
     json["rank"] = given.rank;
     json["means_known"] = means.known;
     json.update(diagnosis_json(map, diagnosis));
-    json["align"] = align_json(aligned.trace, std::nullopt);
+    json["align"] = align_json(trace, std::nullopt);
     json["out"] = given.out.string();
     print_json(json);
   } else if (!given.quiet) {
-    print_diagnosis(given, map, diagnosis, aligned.trace);
+    print_diagnosis(given, map, diagnosis, trace);
   }
   if (!given.quiet)
     for (const auto& warning : diagnosis.warnings) print_note("warning: " + warning);
-  const bool aligned_badly = failed(aligned.status());
+  const bool aligned_badly = failed(trace.status);
   if (aligned_badly)
     print_error(
         fmt::format("the alignment of the target ended as {} after {} of {} steps\nthe map in {} is made from "
                     "the best iterate",
-                    name(aligned.status()), aligned.trace.steps.size() - 1, given.options.steps, quoted(given.out)));
+                    name(trace.status), trace.steps.size() - 1, given.options.steps, quoted(given.out)));
   const bool finite = check_finite_result({{"displacement", diagnosis.displacement},
                                            {"relative_displacement", diagnosis.relative_displacement},
                                            {"condition", diagnosis.condition}});
@@ -211,8 +234,8 @@ int run(Arguments& given) {
   auto source = open(given.source), target = open(given.target);
   io::check_writable(given.out);
   if (!given.trace.empty()) io::check_writable(given.trace);
-  return in_precision(runs_in_float32(given.precision, {&source, &target}),
-                      [&]<class Scalar>() { return run_in<Scalar>(given, std::move(source), std::move(target)); });
+  return with_data_type(given.precision, {&source, &target},
+                        [&]<class Data>() { return run_on<Data>(given, std::move(source), std::move(target)); });
 }
 
 void add_input(CLI::App& app, Request& request, const std::string& help) {

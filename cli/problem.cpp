@@ -35,34 +35,34 @@ Eigen::VectorXd leading_of(const Input<Scalar>& input, const Eigen::VectorXd& we
 
 }  // namespace
 
-template <Storage Scalar>
-typename ProblemTarget<Scalar>::Base ProblemTarget<Scalar>::make_base(const Input<Scalar>& input,
-                                                                      const Eigen::VectorXd& weights) {
+template <Storage Scalar, Storage Data>
+typename ProblemTarget<Scalar, Data>::Base ProblemTarget<Scalar, Data>::make_base(const Input<Data>& input,
+                                                                                  const Eigen::VectorXd& weights) {
   switch (input.kind) {
     case Kind::features:
-      if (weights.size() == 0) return FeaturesTarget<Scalar>(borrow(input.values));
-      return FeaturesTarget<Scalar>(borrow(input.values), weights);
+      if (weights.size() == 0) return FeaturesTarget<Scalar, Data>(borrow(input.values));
+      return FeaturesTarget<Scalar, Data>(borrow(input.values), weights);
     case Kind::factor:
-      return FactorTarget<Scalar>(borrow(input.values));
+      return FactorTarget<Scalar, Data>(borrow(input.values));
     default:
-      return DenseTarget<Scalar>(borrow(input.values));
+      return DenseTarget<Scalar, Data>(borrow(input.values));
   }
 }
 
-template <Storage Scalar>
-ProblemTarget<Scalar>::ProblemTarget(const Input<Scalar>& input, Eigen::VectorXd weights, double ridge)
+template <Storage Scalar, Storage Data>
+ProblemTarget<Scalar, Data>::ProblemTarget(const Input<Data>& input, Eigen::VectorXd weights, double ridge)
     : input_(input), weights_(std::move(weights)), ridge_(ridge), base_(make_base(input, weights_)) {
   if (ridge > 0) std::visit([&](const auto& base) { shifted_.emplace(base, ridge); }, base_);
 }
 
-template <Storage Scalar>
-TargetRef<Scalar> ProblemTarget<Scalar>::ref() const {
+template <Storage Scalar, Storage Data>
+TargetRef<Scalar> ProblemTarget<Scalar, Data>::ref() const {
   if (shifted_) return *shifted_;
   return std::visit([](const auto& base) { return TargetRef<Scalar>(base); }, base_);
 }
 
-template <Storage Scalar>
-Eigen::VectorXd ProblemTarget<Scalar>::leading(Index count) const {
+template <Storage Scalar, Storage Data>
+Eigen::VectorXd ProblemTarget<Scalar, Data>::leading(Index count) const {
   const Eigen::VectorXd own = leading_of(input_, weights_, count);
   if (ridge_ == 0) return own;
   // Sigma + ridge*I: each eigenvalue moves up, and the zero ones that a thin factor leaves out are the ridge itself.
@@ -71,21 +71,21 @@ Eigen::VectorXd ProblemTarget<Scalar>::leading(Index count) const {
   return all;
 }
 
-template <Storage Scalar>
-double ProblemTarget<Scalar>::floor(Index rank) const {
+template <Storage Scalar, Storage Data>
+double ProblemTarget<Scalar, Data>::floor(Index rank) const {
   return floor_r(leading(input_.dim()), rank);
 }
 
-template <Storage Scalar>
-Block<Scalar> start_of(const Input<Scalar>& input, Index rank) {
-  if (input.kind == Kind::covariance) return start_from_covariance<Scalar>(input.values.view(), rank);
-  if (input.kind == Kind::features) return start_from_features<Scalar>(input.values.view(), rank);
+template <Storage Scalar, Storage Data>
+Block<Scalar> start_of(const Input<Data>& input, Index rank) {
+  if (input.kind == Kind::covariance) return start_from_covariance<Scalar, Data>(input.values.view(), rank);
+  if (input.kind == Kind::features) return start_from_features<Scalar, Data>(input.values.view(), rank);
   const Index cols = input.values.cols();
   if (cols < rank)
     misuse(fmt::format("start factor {} has {} columns, fewer than --rank {}", quoted(input.request.path), cols, rank),
            fmt::format("use --rank {}, or give a factor with at least {} columns", cols, rank));
-  if (cols > rank) return truncate_factor<Scalar>(input.values.view(), rank);
-  return input.values.view();
+  if (cols > rank) return truncate_factor<Scalar, Data>(input.values.view(), rank);
+  return input.values.view().template cast<Scalar>();
 }
 
 template <Storage Scalar>
@@ -102,12 +102,14 @@ void check_rank(Index rank, Index dim, const std::filesystem::path& path) {
          fmt::format("choose a rank from 1 to {}", dim));
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                     \
-  template class ProblemTarget<Scalar>;                                 \
-  template Block<Scalar> start_of<Scalar>(const Input<Scalar>&, Index); \
-  template Block<double> factor_of<Scalar>(const Input<Scalar>&);
-ITSPACE_INSTANTIATE(float)
-ITSPACE_INSTANTIATE(double)
-#undef ITSPACE_INSTANTIATE
+template class ProblemTarget<float>;
+template class ProblemTarget<double>;
+template class ProblemTarget<double, float>;
+template Block<float> start_of<float>(const Input<float>&, Index);
+template Block<float> start_of<float>(const Input<double>&, Index);
+template Block<double> start_of<double>(const Input<float>&, Index);
+template Block<double> start_of<double>(const Input<double>&, Index);
+template Block<double> factor_of(const Input<float>&);
+template Block<double> factor_of(const Input<double>&);
 
 }  // namespace itspace::cli

@@ -14,12 +14,13 @@
 
 namespace itspace::cli {
 
-// The target of a run. Borrows the values of `input`, which must outlive it, and stays where it was made, because a
-// ridge refers to the operator below it.
-template <Storage Scalar>
+// The target of a run with blocks of Scalar, on data of Data (float under double is mixed precision). Borrows the
+// values of `input`, which must outlive it, and stays where it was made, because a ridge refers to the operator below
+// it.
+template <Storage Scalar, Storage Data = Scalar>
 class ProblemTarget {
  public:
-  ProblemTarget(const Input<Scalar>& input, Eigen::VectorXd weights, double ridge);
+  ProblemTarget(const Input<Data>& input, Eigen::VectorXd weights, double ridge);
   ProblemTarget(const ProblemTarget&) = delete;
   ProblemTarget& operator=(const ProblemTarget&) = delete;
 
@@ -30,10 +31,10 @@ class ProblemTarget {
   double floor(Index rank) const;
 
  private:
-  using Base = std::variant<DenseTarget<Scalar>, FeaturesTarget<Scalar>, FactorTarget<Scalar>>;
-  static Base make_base(const Input<Scalar>& input, const Eigen::VectorXd& weights);
+  using Base = std::variant<DenseTarget<Scalar, Data>, FeaturesTarget<Scalar, Data>, FactorTarget<Scalar, Data>>;
+  static Base make_base(const Input<Data>& input, const Eigen::VectorXd& weights);
 
-  const Input<Scalar>& input_;
+  const Input<Data>& input_;
   Eigen::VectorXd weights_;
   double ridge_;
   Base base_;
@@ -41,8 +42,8 @@ class ProblemTarget {
 };
 
 // The d x rank start that an input gives. @throws std::invalid_argument for a factor with fewer columns.
-template <Storage Scalar>
-Block<Scalar> start_of(const Input<Scalar>& input, Index rank);
+template <Storage Scalar, Storage Data>
+Block<Scalar> start_of(const Input<Data>& input, Index rank);
 
 // A factor F with F F' the covariance of the input.
 template <Storage Scalar>

@@ -208,6 +208,7 @@ ITSPACE_INSTANTIATE(double)
 ITSPACE_INSTANTIATE(float, float)
 ITSPACE_INSTANTIATE(double, double)
 ITSPACE_INSTANTIATE(double, float)
+ITSPACE_INSTANTIATE(float, double)
 #undef ITSPACE_INSTANTIATE
 
 }  // namespace itspace

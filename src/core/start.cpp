@@ -84,6 +84,7 @@ Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t s
 ITSPACE_INSTANTIATE(float, float)
 ITSPACE_INSTANTIATE(double, double)
 ITSPACE_INSTANTIATE(double, float)
+ITSPACE_INSTANTIATE(float, double)
 #undef ITSPACE_INSTANTIATE
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                              \

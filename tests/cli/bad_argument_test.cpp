@@ -78,7 +78,7 @@ TEST_F(BadArgument, OtherOptions) {
   expect_refused({"--solver", "ritz", "--alpha", "1"}, {"ritz", "alpha", "paper"});
   expect_refused({"--solver", "ritz", "--guard", "-1"}, {"--guard is -1", "limit 0"});
   expect_refused({"--guard", "4"}, {"--guard is 4", "--solver ritz"});
-  expect_refused({"--precision", "float16"}, {"--precision", "'float16'", "float32 or float64"});
+  expect_refused({"--precision", "float16"}, {"--precision", "'float16'", "float32, mixed or float64"});
   expect_refused({"--target-as", "matrix"}, {"--target-as", "'matrix'", "auto, covariance, features or factor"});
   expect_refused({"--start", ""}, {"--start is empty"});
   expect_refused({"--start-as", "factor"}, {"--start"});
