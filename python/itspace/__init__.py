@@ -9,7 +9,7 @@ True
 
 `itspace.sklearn` (an estimator) and `itspace.torch` (a loss and a layer) are imported when asked for.
 """
-from ._align import AlignResult, align, objective_and_features_gradient, objective_and_gradient, verify
+from ._align import AlignResult, ResolutionWarning, align, objective_and_features_gradient, objective_and_gradient, verify
 from ._core import version as _version
 from ._distance import (
     FrechetAccumulator,
@@ -34,6 +34,7 @@ __all__ = [
     "CovarianceOperator",
     "FrechetAccumulator",
     "LowRankGaussian",
+    "ResolutionWarning",
     "Target",
     "TransportMap",
     "align",

@@ -9,8 +9,8 @@ import numpy as np
 
 from . import _core
 from ._arrays import give, integer, number, seed_of, take
-from ._target import as_target, resolve_rank
-from ._types import Array, Covariance, Rank, Route, Solver
+from ._target import as_target, in_precision, resolve_rank, with_blocks
+from ._types import Array, Covariance, Precision, Rank, Route, Solver
 
 Callback = Callable[[Dict[str, Any], Any], Any]
 
@@ -25,13 +25,17 @@ _STATUS_WARNING = {
 }
 
 
+class ResolutionWarning(UserWarning):
+    """float32 does not know the objective of a run to 1 % of itself; ``precision="mixed"`` does."""
+
+
 class AlignResult:
     """What `align` returns.
 
     Attributes
     ----------
     factor : array (d, r)
-        The best iterate Y; its covariance is Y Y'. In the dtype and library of the target.
+        The best iterate Y; its covariance is Y Y'. In the dtype of the run and the library of the target.
     status : str
         'step_limit', 'converged', 'stopped', 'certificate_failed', 'not_finite' or 'not_a_covariance'.
     objective : float
@@ -144,6 +148,7 @@ def align(
     route: Route = "auto",
     guard: Optional[int] = None,
     seed: int = 0,
+    precision: Optional[Precision] = None,
     callback: Optional[Callback] = None,
     keep_iterates: bool = False,
     verbose: bool = False,
@@ -174,6 +179,11 @@ def align(
     guard : int or None
         Solver 'ritz': columns carried beside those of the factor. None: 8, or 16 for one or two steps.
     seed : int
+    precision : 'float32', 'mixed', 'float64' or None
+        None: that of the target's data. 'mixed': data in float32 (borrowed where they are), all arithmetic in float64, at
+        the memory of float32; the factor is float64. Where float32 does not know W2^2 to 1 % of itself, as on raw
+        features of very different scales, the run warns (`ResolutionWarning`) and 'mixed' is the remedy. Data of
+        another type than the precision says are converted, in a copy.
     callback : callable, optional
         ``callback(step, factor)`` for each iterate, `step` a dict with one entry for each column of the trace and by
         the same names, `factor` a copy in the library of the target. A true answer stops the run. What it raises ends
@@ -188,8 +198,9 @@ def align(
 
     Notes
     -----
-    The run is in the target's dtype; a start of another one is converted. The interpreter's lock is released, and Ctrl-C
-    stops the run after the step at hand.
+    The run is in the target's dtype unless `precision` says otherwise, and so is the factor: its dtype never depends on
+    the values. A start of another dtype is converted. The interpreter's lock is released, and Ctrl-C stops the run after
+    the step at hand.
 
     Examples
     --------
@@ -206,6 +217,7 @@ def align(
     if start is not None:
         first, _ = take(start, "start", 2)
     core, wrap = as_target(target, dtype=None if first is None else first.dtype)
+    core = in_precision(core, precision)
     dtype = core.dtype
     if first is not None:
         if first.dtype != dtype:
@@ -257,6 +269,15 @@ def align(
     status = record.status
     if status in _STATUS_WARNING:
         warnings.warn(f"align ended as {status}: {_STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
+    unresolved = record.unresolved if dtype == np.float32 else None
+    if unresolved is not None:
+        warnings.warn(
+            f"float32 resolves W2^2 only to {unresolved[0]:.2g} here, where it is reported as {unresolved[1]:.4g}: the "
+            "objectives of this run are not known to 1 %. Pass precision='mixed' (float32 data, float64 arithmetic and "
+            "factor), or float64 data",
+            ResolutionWarning,
+            stacklevel=2,
+        )
     return AlignResult(factor, record, iterates)
 
 
@@ -289,7 +310,7 @@ def verify(factor: Array, target: Covariance, trace: "Union[Dict[str, Any], Alig
     if trace is not None and not isinstance(trace, dict):
         raise TypeError(f"trace is a {type(trace).__name__}; it must be AlignResult.trace (a dict) or the AlignResult")
     array, _ = take(factor, "factor", 2)
-    core, _ = as_target(target, dtype=array.dtype)
+    core = with_blocks(as_target(target, dtype=array.dtype)[0], np.float64)  # a check is finer than what it checks
     if array.dtype != core.dtype:
         array = array.astype(core.dtype)
     return _core.verify(core._core, array, None if trace is None else _plain(trace))
@@ -310,8 +331,8 @@ def objective_and_gradient(Y: Array, target: Covariance) -> "tuple[float, Any]":
     (1.0, [[-2.0], [0.0]])
     """
     array, wrap = take(Y, "Y", 2)
-    core, _ = as_target(target, dtype=array.dtype)
     dtype = array.dtype
+    core = with_blocks(as_target(target, dtype=dtype)[0], dtype)
     value, gradient = _core.objective_and_gradient(array.astype(core.dtype, copy=False), core._core)
     return value, give(gradient.astype(dtype, copy=False), wrap)
 
@@ -349,4 +370,4 @@ def objective_and_features_gradient(Y: Array, X: Array, sample_weight: Optional[
     return value, give(gradient.astype(own, copy=False), wrap), give(features_gradient, wrap_features)
 
 
-__all__ = ["AlignResult", "align", "objective_and_features_gradient", "objective_and_gradient", "verify"]
+__all__ = ["AlignResult", "ResolutionWarning", "align", "objective_and_features_gradient", "objective_and_gradient", "verify"]

@@ -10,7 +10,7 @@ import numpy as np
 from . import _core
 from ._arrays import count, give, number, take, vector
 from ._core import TransportMap as _CoreMap
-from ._target import Target, as_target
+from ._target import Target, as_target, with_blocks
 from ._types import Array, Covariance, MapKind
 
 _MATRICES = ("basis", "core", "from_root", "to_root")
@@ -58,7 +58,7 @@ def model_of(target: Covariance, factor: Array, mean: Optional[Array] = None, *,
 
 def _model_of(target: Any, factor: Any, mean: Any, floor: float, side: str) -> LowRankGaussian:
     array = take(factor, f"{side}factor", 2)[0]
-    core = as_target(target, f"{side}target", array.dtype)[0]
+    core = with_blocks(as_target(target, f"{side}target", array.dtype)[0], array.dtype)
     centre = _mean_of(mean, core, f"{side}mean")
     if centre.size != core.dim:
         raise ValueError(f"{side}mean has {centre.size} values and the covariance has dimension {core.dim}; they must agree")

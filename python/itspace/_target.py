@@ -9,7 +9,7 @@ import numpy as np
 from . import _core
 from ._arrays import Wrap, count, covariance, give, integer, matrix, number, seed_of, take, vector
 from ._core import Target as _CoreTarget
-from ._types import Array, Covariance, Rank
+from ._types import Array, Covariance, Precision, Rank
 
 
 class Target:
@@ -224,6 +224,37 @@ def _from_object(value: Any, dtype: Any) -> Target:
 
     dim = count(asked("dim"), "the target's dim")
     return Target._make(_core.Target.from_functions(dim, chosen == np.float32, trace, apply), None)
+
+
+def with_blocks(target: Target, dtype: Any) -> Target:
+    """The same target with blocks of that dtype, where it has one: float64 blocks over float32 data, not copied, are
+    mixed precision. Another target is returned as it is, and blocks follow its dtype."""
+    if np.dtype(dtype) != np.float64 or not target._core.float32 or target.kind == "operator":
+        return target
+    return Target._make(target._core.widened(), target._wrap, target._made_by, **target._data)
+
+
+def in_precision(target: Target, precision: Optional[Precision]) -> Target:
+    """The target for a run in that precision; None is that of its data."""
+    if precision is None:
+        return target
+    if precision not in ("float32", "mixed", "float64"):
+        raise ValueError(f"precision is {precision!r}; it must be 'float32', 'mixed', 'float64' or None")
+    if target.kind == "operator":
+        if precision != str(target.dtype):
+            raise ValueError(
+                f"precision is {precision!r} and the target is an object of yours, which runs in {target.dtype}; an "
+                "attribute dtype of float32 or float64 on the object chooses, and its data are its own business"
+            )
+        return target
+    wanted = np.dtype(np.float64 if precision == "float64" else np.float32)
+    if target.dtype != wanted:
+        data = dict(target._data)
+        main = next(iter(data))
+        data[main] = data[main].astype(wanted)
+        wrap, target = target._wrap, _restore(str(target._made_by), data)
+        target._wrap = wrap
+    return with_blocks(target, np.float64) if precision == "mixed" else target
 
 
 def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Target, Wrap]:

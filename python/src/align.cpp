@@ -56,8 +56,8 @@ OnStep<Scalar> on_step_calling(const nb::object& callback, SignalCheck& signals)
 using AnyArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 template <Storage Scalar>
-nb::object run(TargetRef<Scalar> target, const std::optional<AnyArray>& start, Index rank, const AlignOptions& options,
-               const nb::object& callback) {
+nb::object run(TargetRef<Scalar> target, bool mixed, const std::optional<AnyArray>& start, Index rank,
+               const AlignOptions& options, const nb::object& callback) {
   require(!start || start->dtype() == nb::dtype<Scalar>(), "the start is not of the target's dtype; convert it first");
   SignalCheck signals;
   const OnStep<Scalar> on_step = on_step_calling<Scalar>(callback, signals);
@@ -76,6 +76,7 @@ nb::object run(TargetRef<Scalar> target, const std::optional<AnyArray>& start, I
       result = align<Scalar>(target, rank, options, on_step);
     }
   }
+  if (mixed) result.trace.precision = "mixed";
   nb::list iterates;
   for (auto& iterate : result.iterates) iterates.append(to_numpy<Scalar>(std::move(iterate)));
   return nb::make_tuple(to_numpy<Scalar>(std::move(result.factor)), nb::cast(std::move(result.trace)), iterates);
@@ -95,7 +96,8 @@ nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& sta
   options.guard = guard;
   options.seed = seed;
   options.keep_iterates = keep_iterates;
-  return std::visit([&](const auto& ref) { return run(ref, start, rank, options, callback); }, target.ref);
+  return std::visit([&](const auto& ref) { return run(ref, target.mixed, start, rank, options, callback); },
+                    target.ref);
 }
 
 nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const std::optional<nb::dict>& trace) {

@@ -53,55 +53,81 @@ class PythonOperator {
   nb::callable trace_, apply_;
 };
 
-template <Storage Scalar>
-AnyTarget from_covariance(const Matrix<Scalar>& sigma, bool check) {
-  if (check) {  // symmetry was seen to at the door, by the same limit
-    const nb::gil_scoped_release unlocked;
-    check_covariance<Scalar>(view<Scalar>(sigma), static_cast<double>(std::numeric_limits<float>::epsilon()));
-  }
-  return AnyTarget::make<Scalar>("covariance", std::make_shared<DenseTarget<Scalar>>(borrow<Scalar>(sigma)), sigma);
-}
-
-template <Storage Scalar>
-AnyTarget from_features(const Matrix<Scalar>& features, const std::optional<Vector>& weights) {
-  std::shared_ptr<FeaturesTarget<Scalar>> target;
-  Eigen::VectorXd copied;
-  if (weights) copied = copy_of(*weights);
-  {
-    const nb::gil_scoped_release unlocked;
-    check_finite<Scalar>(view<Scalar>(features), "features");
-    target = weights ? std::make_shared<FeaturesTarget<Scalar>>(borrow<Scalar>(features), copied)
-                     : std::make_shared<FeaturesTarget<Scalar>>(borrow<Scalar>(features));
-  }
-  AnyTarget any = AnyTarget::make<Scalar>("features", target, features);
-  any.mean = target->mean();
-  any.samples = target->samples();
-  any.weights = copied;
+// The maker of a target with blocks of Scalar on an array of Data, and, where both are float, of the one with double
+// blocks on the same array.
+template <Storage Data, class Make>
+AnyTarget made_by(Make make) {
+  AnyTarget any = make.template operator()<Data>();
+  if constexpr (std::same_as<Data, float>) any.widened = [make] { return make.template operator()<double>(); };
   return any;
 }
 
-template <Storage Scalar>
-AnyTarget from_factor(const Matrix<Scalar>& factor) {
-  check_finite<Scalar>(view<Scalar>(factor), "factor");
-  return AnyTarget::make<Scalar>("factor", std::make_shared<FactorTarget<Scalar>>(borrow<Scalar>(factor)), factor);
+template <Storage Data>
+AnyTarget from_covariance(const Matrix<Data>& sigma, bool check) {
+  if (check) {  // symmetry was seen to at the door, by the same limit
+    const nb::gil_scoped_release unlocked;
+    check_covariance<Data>(view<Data>(sigma), static_cast<double>(std::numeric_limits<float>::epsilon()));
+  }
+  return made_by<Data>([sigma]<class Scalar>() {
+    using Dense = DenseTarget<Scalar, Data>;
+    return AnyTarget::make<Scalar, Dense, Data>("covariance", std::make_shared<Dense>(borrow<Data>(sigma)), sigma);
+  });
 }
 
-template <Storage Scalar>
-AnyTarget low_rank_plus_diagonal(const Matrix<Scalar>& u, const Vector& s, const std::variant<double, Vector>& sigma2) {
-  check_finite<Scalar>(view<Scalar>(u), "U");
-  const auto made = [&](auto diagonal) {
-    return std::make_shared<LowRankDiagonalTarget<Scalar>>(borrow<Scalar>(u), copy_of(s), std::move(diagonal));
-  };
-  return AnyTarget::make<Scalar>(
-      "low_rank_plus_diagonal",
-      std::holds_alternative<double>(sigma2) ? made(std::get<double>(sigma2)) : made(copy_of(std::get<Vector>(sigma2))),
-      u);
+template <Storage Data>
+AnyTarget from_features(const Matrix<Data>& features, const std::optional<Vector>& weights) {
+  const Eigen::VectorXd copied = weights ? copy_of(*weights) : Eigen::VectorXd();
+  {
+    const nb::gil_scoped_release unlocked;
+    check_finite<Data>(view<Data>(features), "features");
+  }
+  return made_by<Data>([features, copied, weighted = weights.has_value()]<class Scalar>() {
+    using Features = FeaturesTarget<Scalar, Data>;
+    std::shared_ptr<Features> target;
+    {
+      const nb::gil_scoped_release unlocked;
+      target = weighted ? std::make_shared<Features>(borrow<Data>(features), copied)
+                        : std::make_shared<Features>(borrow<Data>(features));
+    }
+    AnyTarget any = AnyTarget::make<Scalar, Features, Data>("features", target, features);
+    any.mean = target->mean();
+    any.samples = target->samples();
+    any.weights = copied;
+    return any;
+  });
+}
+
+template <Storage Data>
+AnyTarget from_factor(const Matrix<Data>& factor) {
+  check_finite<Data>(view<Data>(factor), "factor");
+  return made_by<Data>([factor]<class Scalar>() {
+    using Factor = FactorTarget<Scalar, Data>;
+    return AnyTarget::make<Scalar, Factor, Data>("factor", std::make_shared<Factor>(borrow<Data>(factor)), factor);
+  });
+}
+
+template <Storage Data>
+AnyTarget low_rank_plus_diagonal(const Matrix<Data>& u, const Vector& s, const std::variant<double, Vector>& sigma2) {
+  check_finite<Data>(view<Data>(u), "U");
+  std::variant<double, Eigen::VectorXd> diagonal;
+  if (const auto* values = std::get_if<Vector>(&sigma2)) {
+    diagonal = copy_of(*values);
+  } else {
+    diagonal = std::get<double>(sigma2);
+  }
+  return made_by<Data>([u, lambda = copy_of(s), diagonal]<class Scalar>() {
+    using LowRank = LowRankDiagonalTarget<Scalar, Data>;
+    auto target = std::visit(
+        [&](const auto& value) { return std::make_shared<LowRank>(borrow<Data>(u), lambda, value); }, diagonal);
+    return AnyTarget::make<Scalar, LowRank, Data>("low_rank_plus_diagonal", std::move(target), u);
+  });
 }
 
 template <Storage Scalar>
 AnyTarget operator_of(Index dim, nb::callable trace, nb::callable apply) {
-  return AnyTarget::make<Scalar>(
-      "operator", std::make_shared<PythonOperator<Scalar>>(dim, std::move(trace), std::move(apply)), std::nullopt);
+  using Operator = PythonOperator<Scalar>;
+  return AnyTarget::make<Scalar, Operator, Scalar>(
+      "operator", std::make_shared<Operator>(dim, std::move(trace), std::move(apply)), std::nullopt);
 }
 
 AnyTarget from_functions(Index dim, bool float32, nb::callable trace, nb::callable apply) {
@@ -150,9 +176,12 @@ nb::object start_from(const AnyTarget& target, Index rank) {
       [&]<class Scalar>(TargetRef<Scalar> ref) {
         Block<Scalar> start;
         if (target.kind == "features") {  // weighted or not, without a d x d matrix where n < d
-          const Matrix<Scalar>& features = target.array<Scalar>();
           const nb::gil_scoped_release unlocked;
-          start = start_from_features<Scalar>(view<Scalar>(features), rank, target.weights);
+          start = std::visit(
+              [&]<class Data>(const std::optional<Matrix<Data>>& features) {
+                return start_from_features<Scalar, Data>(view<Data>(*features), rank, target.weights);
+              },
+              target.array());
         } else {
           const nb::gil_scoped_release unlocked;
           start = start_from_target<Scalar>(ref, rank);
@@ -189,6 +218,10 @@ void add_target(nb::module_& module) {
   type.def_prop_ro("dim", &AnyTarget::dim);
   type.def_prop_ro("trace", &trace);
   type.def_prop_ro("float32", &AnyTarget::float32);
+  type.def("widened", [](const AnyTarget& target) {
+    require(target.widened != nullptr, "the target has double blocks, or is an operator; there is nothing to widen");
+    return target.widened();
+  });
   type.def_prop_ro("has_factor", &has_factor);
   type.def_prop_ro("kind", [](const AnyTarget& target) { return target.kind; });
   type.def_prop_ro("samples", [](const AnyTarget& target) { return target.samples; });

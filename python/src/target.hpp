@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A target of either precision, with whatever keeps its memory alive.
+// A target of any precision, with whatever keeps its memory alive.
 #pragma once
 
 #include <itspace/covariance.hpp>
@@ -9,6 +9,7 @@
 #include "arrays.hpp"
 #include "core/text.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,10 +20,13 @@ namespace itspace::python {
 
 class AnyTarget {
  public:
-  // `target` borrows from `array`, which is kept.
-  template <Storage Scalar, class T>
-  static AnyTarget make(std::string kind, std::shared_ptr<T> target, std::optional<Matrix<Scalar>> array) {
-    return AnyTarget(Tag<Scalar>{}, std::move(kind), std::move(target), std::move(array));
+  // `target` has blocks of Scalar and borrows from `array`, which is kept. An array of float under blocks of double is
+  // mixed precision.
+  template <Storage Scalar, class T, Storage Data = Scalar>
+  static AnyTarget make(std::string kind, std::shared_ptr<T> target, std::optional<Matrix<Data>> array) {
+    AnyTarget any(Tag<Scalar>{}, std::move(kind), std::move(target), std::move(array));
+    any.mixed = !std::same_as<Scalar, Data>;
+    return any;
   }
 
   bool float32() const { return std::holds_alternative<TargetRef<float>>(ref); }
@@ -36,17 +40,16 @@ class AnyTarget {
   Index samples = 0;                    // of features
   Eigen::VectorXd weights;              // of features, empty where all rows count the same
   std::variant<TargetRef<float>, TargetRef<double>> ref;
+  bool mixed = false;
+  std::function<AnyTarget()> widened;  // the same data under double blocks; empty where they are double, or an operator
 
-  template <Storage Scalar>
-  const Matrix<Scalar>& array() const {
-    return std::get<std::optional<Matrix<Scalar>>>(array_).value();
-  }
+  const auto& array() const { return array_; }
 
  private:
   template <class Scalar>
   struct Tag {};
-  template <class Scalar, class T>
-  AnyTarget(Tag<Scalar>, std::string kind_in, std::shared_ptr<T> target, std::optional<Matrix<Scalar>> array)
+  template <class Scalar, class T, class Data>
+  AnyTarget(Tag<Scalar>, std::string kind_in, std::shared_ptr<T> target, std::optional<Matrix<Data>> array)
       : kind(std::move(kind_in)),
         address(array ? array->data() : nullptr),
         ref(TargetRef<Scalar>(*target)),

@@ -189,6 +189,13 @@ Entry entry(const nb::dict& dict, const char* key) {
   return {dict[key], text("trace['", key, "']")};
 }
 
+// (resolution, objective) of the first row whose objective is not known to 1 %, None where all are.
+nb::object unresolved_of(const Trace& trace) {
+  for (const Step& step : trace.steps)
+    if (unresolved(step)) return nb::make_tuple(step.resolution, step.objective);
+  return nb::none();
+}
+
 double objective(const Trace& trace) {
   const auto best = static_cast<size_t>(trace.best);
   return best < trace.steps.size() ? trace.steps[best].objective : not_a_number;
@@ -269,6 +276,7 @@ void add_trace(nb::module_& module) {
       .def_prop_ro("status", [](const Trace& trace) { return text_of(name(trace.status)); })
       .def_prop_ro("objective", &objective)
       .def_prop_ro("reason", [](const Trace& trace) { return text_of(trace.reason); })
+      .def_prop_ro("unresolved", &unresolved_of)
       .def_prop_ro("certified", &Trace::certified);
 }
 
