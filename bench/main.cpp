@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
       {"certified_step", "read_sigma_once"},
       {"sgemm", "read_sigma_once"},
       {"paper_root", "certified_step"},
-      {"dense_step_mixed", "dense_step_float64", 1.00},
+      {"dense_step_mixed", "dense_step_float64"},
       {"dense_step_mixed", "dense_step_float32"},
       {"features_step_mixed", "features_step_float64", 1.00},
       {"features_step_mixed", "features_step_float32"},

@@ -77,7 +77,7 @@ struct Trace {
   std::string solver = "paper";
   Route route = Route::automatic;  // the one that ran; `automatic` if several did (each Step names its own)
   std::optional<double> alpha;     // empty for line search
-  std::string precision;           // "float32" or "float64"
+  std::string precision;           // "float32" or "float64"; "mixed" is named by who made such a target
   Status status = Status::step_limit;
   std::string reason;  // a sentence, where the run ended for a reason that the status does not explain
   double target_trace = not_a_number;
