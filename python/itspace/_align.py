@@ -268,7 +268,8 @@ def align(
         factor, iterates = wrap(factor), [wrap(iterate) for iterate in iterates]
     status = record.status
     if status in _STATUS_WARNING:
-        warnings.warn(f"align ended as {status}: {_STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
+        reason = f" ({record.reason})" if record.reason else ""
+        warnings.warn(f"align ended as {status}{reason}: {_STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
     unresolved = record.unresolved if dtype == np.float32 else None
     if unresolved is not None:
         warnings.warn(

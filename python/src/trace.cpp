@@ -173,7 +173,8 @@ struct Entry {
 
   Status status() const {
     const auto named = status_named(string());
-    if (!named) wrong_value("'step_limit', 'converged', 'stopped', 'certificate_failed', 'not_finite' or 'not_a_covariance'");
+    if (!named)
+      wrong_value("'step_limit', 'converged', 'stopped', 'certificate_failed', 'not_finite' or 'not_a_covariance'");
     return *named;
   }
 

@@ -39,7 +39,8 @@ class Root {
     Small vectors;
     finite_ = symmetric_eigen(theta, values, vectors);
     if (!finite_) return;
-    cut_ = 4 * eps64 * std::max(0.0, values.maxCoeff());
+    // A negative eigenvalue shows how far the entries of Sigma itself are rounded.
+    cut_ = std::max(4 * eps64 * values.maxCoeff(), -2 * values.minCoeff());
     const SmallVector roots = (values.array() > cut_).select(values.cwiseMax(0.0).cwiseSqrt(), 0.0);
     c_ = roots.asDiagonal() * vectors.transpose();
     const SmallVector inverse_roots = (roots.array() > 0).select(roots.cwiseInverse(), 0.0);

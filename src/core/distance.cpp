@@ -38,7 +38,9 @@ Coupling couple(const Small& a_in, const Small& b_in) {
   if (!coupling.first_is_wide) std::swap(a, b);
   // polar(b'a) with orthonormal rows, so that all of b is coupled even where b'a is rank-deficient.
   Svd parts;
-  require_converged(svd(product_transposed(b, a), SvdSize::thin, parts), "singular values of the factors' product");
+  const Small product = product_transposed(b, a);
+  require(product.allFinite(), "the product of the two factors is beyond the largest number; scale both to order one");
+  require_converged(svd(product, SvdSize::thin, parts), "singular values of the factors' product");
   const Small b_transposed = b.transpose(), v_transposed = parts.v.transpose();
   coupling.turned = product_transposed(product_transposed(parts.u, b_transposed), v_transposed);
   coupling.wide = std::move(a);

@@ -16,8 +16,8 @@ struct Spectrum {
   Small vectors;
 };
 
-// Of a model's covariance LL' inside the basis, which is at least `remainder`. Sizes are largest entries: squares of the
-// entries themselves might overflow.
+// Of a model's covariance LL' inside the basis, which is at least `remainder`. Sizes are largest entries: squares of
+// the entries themselves might overflow.
 Spectrum spectrum_of(const Small& covariance, double remainder, const char* which) {
   const double rounding = 1e3 * std::numeric_limits<double>::epsilon() * covariance.cwiseAbs().maxCoeff();
   Spectrum found;
@@ -46,8 +46,8 @@ void check_agreement(const TransportMap::Parts& parts) {
   constexpr double eps = std::numeric_limits<double>::epsilon(), slack = 100;
   const double ratio = std::sqrt(parts.to_remainder) / std::sqrt(parts.from_remainder);
   const bool fills_the_space = parts.basis.rows() == parts.basis.cols();  // any scalar serves there
-  require(fills_the_space || std::abs(parts.scalar - ratio) <= slack * eps * ratio, "the map's scalar is ", parts.scalar,
-          ", but its remainders ", parts.from_remainder, " and ", parts.to_remainder, " give ", ratio);
+  require(fills_the_space || std::abs(parts.scalar - ratio) <= slack * eps * ratio, "the map's scalar is ",
+          parts.scalar, ", but its remainders ", parts.from_remainder, " and ", parts.to_remainder, " give ", ratio);
   const Small from_covariance = parts.from_root * parts.from_root.transpose();
   const Small to_covariance = parts.to_root * parts.to_root.transpose();
   const Spectrum from = spectrum_of(from_covariance, parts.from_remainder, "from_root");

@@ -86,7 +86,7 @@ Vector eigenvalues_of_case(const Case& c, Draw& draw) {
   return lambda * c.scale;
 }
 
-Case case_of(std::uint64_t seed, bool float32, Draw& draw) {
+Case case_of(std::uint64_t seed, bool float32, bool mixed, Draw& draw) {
   Case c;
   c.seed = seed;
   const int size = pick(draw, 10);
@@ -95,6 +95,11 @@ Case case_of(std::uint64_t seed, bool float32, Draw& draw) {
   c.values = pick_of<Values>(draw, 7);
   c.start = pick_of<StartKind>(draw, 10);
   c.target = pick_of<TargetKind>(draw, 9);
+  // A singular covariance whose entries were rounded to float32 is not one in double: mixed runs take its features.
+  const bool by_entries =
+      c.target == TargetKind::dense || c.target == TargetKind::diagonal || c.target == TargetKind::user;
+  const bool definite = c.values == Values::clustered || c.values == Values::flat || c.values == Values::zero;
+  if (mixed && by_entries && !definite) c.target = TargetKind::features;
   constexpr double scales64[] = {1, 1, 1, 1e-6, 1e6, 1e-140, 1e140};
   constexpr double scales32[] = {1, 1, 1, 1e-6, 1e6, 1e-18, 1e18};
   c.scale = (float32 ? scales32 : scales64)[pick(draw, 7)];
@@ -138,13 +143,13 @@ Case case_of(std::uint64_t seed, bool float32, Draw& draw) {
 }
 
 // The target as the library gets it and the oracle of exactly those values.
-template <Storage Scalar>
+template <Storage Scalar, Storage Data>
 struct Made {
-  Block<Scalar> values;
-  std::unique_ptr<DenseTarget<Scalar>> dense;
-  std::unique_ptr<FeaturesTarget<Scalar>> features;
-  std::unique_ptr<LowRankDiagonalTarget<Scalar>> low_rank;
-  std::unique_ptr<FactorTarget<Scalar>> factor;
+  Block<Data> values;
+  std::unique_ptr<DenseTarget<Scalar, Data>> dense;
+  std::unique_ptr<FeaturesTarget<Scalar, Data>> features;
+  std::unique_ptr<LowRankDiagonalTarget<Scalar, Data>> low_rank;
+  std::unique_ptr<FactorTarget<Scalar, Data>> factor;
   std::unique_ptr<ShiftedTarget<Scalar>> shifted;
   std::unique_ptr<UserTarget<Scalar>> user;
   Oracle oracle;
@@ -160,8 +165,8 @@ struct Made {
   }
 };
 
-template <Storage Scalar>
-void make_target(const Case& c, const Vector& lambda, Draw& draw, Made<Scalar>& made) {
+template <Storage Scalar, Storage Data>
+void make_target(const Case& c, const Vector& lambda, Draw& draw, Made<Scalar, Data>& made) {
   const Index d = c.dim;
   made.directions = c.target == TargetKind::diagonal ? Matrix(Matrix::Identity(d, d)) : draw.orthonormal(d, d);
   const Matrix root = made.directions * lambda.cwiseSqrt().asDiagonal();
@@ -169,12 +174,12 @@ void make_target(const Case& c, const Vector& lambda, Draw& draw, Made<Scalar>& 
     case TargetKind::dense:
     case TargetKind::diagonal:
     case TargetKind::user: {
-      made.values = block<Scalar>(covariance_from(root));
+      made.values = block<Data>(covariance_from(root));
       made.oracle = Oracle::of_covariance(wide(made.values));
       if (c.target == TargetKind::user) {
-        made.user = std::make_unique<UserTarget<Scalar>>(UserTarget<Scalar>{made.values});
+        made.user = std::make_unique<UserTarget<Scalar>>(UserTarget<Scalar>{block<Scalar>(wide(made.values))});
       } else {
-        made.dense = std::make_unique<DenseTarget<Scalar>>(made.values);
+        made.dense = std::make_unique<DenseTarget<Scalar, Data>>(made.values);
       }
       break;
     }
@@ -182,25 +187,25 @@ void make_target(const Case& c, const Vector& lambda, Draw& draw, Made<Scalar>& 
     case TargetKind::few_features:
     case TargetKind::weighted: {
       const Index n = c.target == TargetKind::few_features ? 2 + pick(draw, static_cast<int>(d)) : 2 * d + 5;
-      const double offset = 0 * pick(draw, 2) * 10 * std::sqrt(c.scale);
-      made.values = block<Scalar>(Matrix((draw.gaussian(n, d) * root.transpose()).array() + offset));
+      const double offset = pick(draw, 2) * 10 * std::sqrt(c.scale);
+      made.values = block<Data>(Matrix((draw.gaussian(n, d) * root.transpose()).array() + offset));
       Vector weights;
       if (c.target == TargetKind::weighted) {
         weights.resize(n);
         for (Index i = 0; i < n; ++i) weights(i) = draw.uniform() < 0.3 ? 0 : draw.uniform();
         weights(0) = weights(1) = 1;
-        made.features = std::make_unique<FeaturesTarget<Scalar>>(made.values, weights);
+        made.features = std::make_unique<FeaturesTarget<Scalar, Data>>(made.values, weights);
       } else {
-        made.features = std::make_unique<FeaturesTarget<Scalar>>(made.values);
+        made.features = std::make_unique<FeaturesTarget<Scalar, Data>>(made.values);
       }
       made.oracle = Oracle::of_factor(centred_factor_of(wide(made.values), weights));
       break;
     }
     case TargetKind::low_rank_diagonal: {
       const Index k = std::max<Index>(1, d / 3);
-      made.values = block<Scalar>(Matrix(made.directions.leftCols(k)));
+      made.values = block<Data>(Matrix(made.directions.leftCols(k)));
       const Vector leading = lambda.head(k), diagonal = Vector::Constant(d, lambda(d - 1));
-      made.low_rank = std::make_unique<LowRankDiagonalTarget<Scalar>>(made.values, leading, diagonal);
+      made.low_rank = std::make_unique<LowRankDiagonalTarget<Scalar, Data>>(made.values, leading, diagonal);
       RealMatrix factor = RealMatrix::Zero(d, k + d);
       factor.leftCols(k) = real(made.values) * real(leading).cwiseSqrt().asDiagonal();
       factor.rightCols(d) = RealMatrix(real(diagonal).cwiseSqrt().asDiagonal());
@@ -209,8 +214,8 @@ void make_target(const Case& c, const Vector& lambda, Draw& draw, Made<Scalar>& 
     }
     case TargetKind::factor:
     case TargetKind::shifted: {
-      made.values = block<Scalar>(root);
-      made.factor = std::make_unique<FactorTarget<Scalar>>(made.values);
+      made.values = block<Data>(root);
+      made.factor = std::make_unique<FactorTarget<Scalar, Data>>(made.values);
       RealMatrix factor = real(made.values);
       if (c.target == TargetKind::shifted) {
         const double delta = 1e-3 * lambda(0);
@@ -265,13 +270,12 @@ std::optional<Matrix> make_start(const Case& c, const Vector& lambda, const Matr
   return std::nullopt;
 }
 
-std::string describe(const Case& c, bool float32) {
+std::string describe(const Case& c, const char* precision) {
   std::ostringstream out;
   const AlignOptions& o = c.options;
   out << "seed " << c.seed << ": d=" << c.dim << " r=" << c.rank << " " << value_names[int(c.values)] << " x "
-      << c.scale << ", " << target_names[int(c.target)] << ", start " << start_names[int(c.start)] << ", "
-      << (float32 ? "float32" : "float64") << ", " << (o.solver == Solver::ritz ? "ritz" : "paper")
-      << " steps=" << o.steps;
+      << c.scale << ", " << target_names[int(c.target)] << ", start " << start_names[int(c.start)] << ", " << precision
+      << ", " << (o.solver == Solver::ritz ? "ritz" : "paper") << " steps=" << o.steps;
   if (o.solver == Solver::ritz) {
     out << " guard=" << (o.guard ? std::to_string(*o.guard) : "default") << (o.wide_polish ? " wide" : "");
   } else {
@@ -358,15 +362,15 @@ class Judge {
   Verdict& verdict_;
 };
 
-template <Storage Scalar>
+template <Storage Scalar, Storage Data>
 Verdict run_in(std::uint64_t seed, Draw& draw, bool say) {
-  constexpr bool float32 = std::same_as<Scalar, float>;
-  const Case c = case_of(seed, float32, draw);
+  constexpr bool mixed = !std::same_as<Scalar, Data>;
+  const Case c = case_of(seed, std::same_as<Data, float>, mixed, draw);
   Verdict verdict;
-  verdict.description = describe(c, float32);
+  verdict.description = describe(c, mixed ? "mixed" : std::same_as<Scalar, float> ? "float32" : "float64");
   const Vector lambda = eigenvalues_of_case(c, draw);
-  Made<Scalar> made;
-  make_target<Scalar>(c, lambda, draw, made);
+  Made<Scalar, Data> made;
+  make_target<Scalar, Data>(c, lambda, draw, made);
   const std::optional<Matrix> start = make_start(c, lambda, made.directions, draw);
   const TargetRef<Scalar> target = made.ref();
   const Result<Scalar> result =
@@ -408,7 +412,10 @@ const char* name(Fault fault) {
 
 Verdict run_case(std::uint64_t seed, bool say) {
   Draw draw(seed * 0x9E3779B97F4A7C15ULL + 1);
-  return draw.uniform() < 0.4 ? run_in<float>(seed, draw, say) : run_in<double>(seed, draw, say);
+  const double precision = draw.uniform();
+  if (precision < 0.35) return run_in<float, float>(seed, draw, say);
+  if (precision < 0.5) return run_in<double, float>(seed, draw, say);
+  return run_in<double, double>(seed, draw, say);
 }
 
 }  // namespace itspace::test

@@ -87,14 +87,19 @@ Real procrustes_distance(const RealMatrix& factor_a, const RealMatrix& factor_b)
 
 RealVector weighted_mean(const Matrix& features, const Vector& weights) {
   const RealVector w = weights.size() ? RealVector(weights.cast<Real>()) : RealVector::Ones(features.rows());
-  return real(features).transpose() * w / w.sum();
+  // About the first row: differences of doubles are exact or nearly so, whatever the size of the mean.
+  const RealVector about = real(features.row(0)).transpose();
+  return about + (real(features).rowwise() - about.transpose()).transpose() * w / w.sum();
 }
 
 RealMatrix centred_factor_of(const Matrix& features, const Vector& weights) {
   const RealVector w = weights.size() ? RealVector(weights.cast<Real>()) : RealVector::Ones(features.rows());
   const Real normaliser = w.sum() - w.squaredNorm() / w.sum();
   RealMatrix centred = real(features).transpose();
-  centred.colwise() -= weighted_mean(features, weights);
+  const RealVector about = centred.col(0);
+  centred.colwise() -= about;
+  const RealVector rest = centred * w / w.sum();
+  centred.colwise() -= rest;
   return centred * (w / normaliser).cwiseSqrt().asDiagonal();
 }
 
