@@ -149,8 +149,8 @@ struct Entry {
     return number("a number or None");
   }
 
-  std::string string() const {
-    if (!PyUnicode_Check(value.ptr())) wrong_type("a string");
+  std::string string(const char* expected = "a string") const {
+    if (!PyUnicode_Check(value.ptr())) wrong_type(expected);
     Py_ssize_t size = 0;
     const char* utf8 = PyUnicode_AsUTF8AndSize(value.ptr(), &size);
     if (utf8 == nullptr) {
@@ -237,7 +237,8 @@ Trace trace_of(const nb::dict& dict) {
   trace.solver = entry(dict, "solver").string();
   trace.route = entry(dict, "route").route();
   trace.status = entry(dict, "status").status();
-  if (const Entry reason = entry(dict, "reason"); !reason.value.is_none()) trace.reason = reason.string();
+  if (const Entry reason = entry(dict, "reason"); !reason.value.is_none())
+    trace.reason = reason.string("a string or None");
   trace.alpha = entry(dict, "alpha").number_or_none();
   trace.precision = entry(dict, "precision").string();
   trace.target_trace = entry(dict, "target_trace").number();

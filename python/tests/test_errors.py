@@ -127,7 +127,7 @@ def test_overflow_is_an_outcome_that_is_said():
 
 
 def test_an_operators_trace_is_suspected_too():
-    with pytest.warns(RuntimeWarning, match="certificate_failed.*its trace"):
+    with pytest.warns(RuntimeWarning, match="not_a_covariance.*trace.. says 0.001"):
         assert not itspace.align(Operator(3, 1e-3), Y, steps=1).certified
 
 
