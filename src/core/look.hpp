@@ -33,7 +33,7 @@ struct Look {
 
   // How finely F(Y) is known: the rounding of its sums, and of tr(G^(1/2)).
   double resolution(double eps, double target_trace) const {
-    return 5 * eps * (target_trace + basis.y_squared) + certificate.uncertainty;
+    return 6 * eps * (target_trace + basis.y_squared) + certificate.uncertainty;
   }
 
   // Where Y sees nothing of the target, neither does the estimate of ||Sigma||_2 from products with it, and rounding

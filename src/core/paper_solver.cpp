@@ -89,7 +89,7 @@ Evaluation<Scalar> PaperSolver<Scalar>::evaluate() {
 
 template <Storage Scalar>
 std::optional<Status> PaperSolver<Scalar>::look_at(Index k, bool last) {
-  if (last && !options_.evaluate_last && !may_keep_product_) {
+  if (last && !options_.evaluate_last && !may_keep_product_ && !on_trial_) {
     recorder_.not_evaluated();
     return std::nullopt;
   }
@@ -272,7 +272,7 @@ void PaperSolver<Scalar>::complete_certificate(Index k) {
 }
 
 template <Storage Scalar>
-StepOutcome PaperSolver<Scalar>::make_step(bool next_is_last) {
+StepOutcome PaperSolver<Scalar>::make_step(bool) {
   if (probe_ && !completed_) {
     const double swapped = look_.norms.difference_squared + probe_gain_;
     if (probe_gain_ > look_.norms.difference_squared) {
@@ -284,23 +284,17 @@ StepOutcome PaperSolver<Scalar>::make_step(bool next_is_last) {
     probe_->keep();
   }
   double alpha = searches_line() ? search_line() : alpha_;
-  // alpha = 1 promises most. Where even that is nothing, the step may be tried, if it can be judged.
+  // alpha = 1 promises most. Where even that is nothing the step is on trial: its end is evaluated in any case.
+  on_trial_ = false;
   if (alpha > 1 && alpha < 2 && promises_nothing(alpha)) step_alpha_ = alpha = 1;
   if (alpha > 0 && alpha < 2 && promises_nothing(alpha)) {
-    const bool at_rounding = look_.norms.difference_squared <= 2 * resolution();
-    if (at_rounding || (next_is_last && !options_.evaluate_last)) return nothing_descends();
+    if (look_.norms.difference_squared <= 2 * resolution())
+      return {std::nullopt, Status::converged, "no step descends by more than rounding"};
+    on_trial_ = true;
   }
   taken_ = {alpha, look_.norms.difference_squared, look_.certificate.gap, look_.remainder, look_.doubt};
   kernels::blend<Scalar>(current(), b_, alpha, next());
   return {step_to(alpha)};
-}
-
-template <Storage Scalar>
-StepOutcome PaperSolver<Scalar>::nothing_descends() const {
-  if (look_.norms.difference_squared <= 2 * resolution())
-    return {std::nullopt, Status::converged, "no step descends by more than rounding"};
-  return {std::nullopt, Status::certificate_failed,
-          "the certificate is too inexact to promise that a step descends, and none was found that does"};
 }
 
 // F(Y + t (B - Y)) need not rise for a small t where it rose for a larger one.

@@ -57,7 +57,6 @@ class PaperSolver {
   bool promises_nothing(double alpha) const;
   bool needs_improvement() const;
   double resolution() const { return look_.resolution(eps(), recorder_.target_trace()); }
-  StepOutcome nothing_descends() const;
 
   double search_line();
   double kept_product_error(const Basis& to) const;
@@ -96,6 +95,7 @@ class PaperSolver {
   double probe_gain_ = 0;
   Certificate compact_;       // the certificate before completion
   bool completed_ = false;    // it was completed
+  bool on_trial_ = false;     // the step that made this iterate promised nothing
   bool regularised_ = false;  // it is inexact on purpose (gram_regularization)
 
   // The step that made the current iterate from the previous one: what shorten_step() needs of it.

@@ -31,12 +31,13 @@ double Probe<Scalar>::look(const ConstBlockView<Scalar>& q, OperatorProduct<Scal
   kernels::multiply<Scalar>(w, -k, candidate_, panels_, Write::add);
   kernels::gram<Scalar>(column_, candidate_, energy, panels_);
   // Energy at the rounding of Sigma z shows nothing: Y spans all that z had.
-  const double rounding = 8 * product.energy_noise() * target_norm;
+  const double noise = product.energy_noise() * target_norm, rounding = 8 * noise;
   if (!(energy(0, 0) > rounding)) {
     candidate_.setZero();
     return 0;
   }
-  candidate_ *= static_cast<Scalar>(1 / std::sqrt(energy(0, 0)));
+  // Short enough beyond doubt, so that the gain is no more than there is.
+  candidate_ *= static_cast<Scalar>(1 / std::sqrt(energy(0, 0) + 2 * noise));
 
   Small wide(r + 1, r + 1), part;
   kernels::gram<Scalar>(b, b, part, panels_);

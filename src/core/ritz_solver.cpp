@@ -25,6 +25,9 @@ constexpr double new_direction_drop = std::same_as<Scalar, float> ? 1e-5 : 1e-12
 // A direction of length one that a second projection leaves with less than this (squared) was rounding.
 constexpr double mostly_rounding = 0.25;
 
+// The most rounding that kept products may gather, in units of that of fresh ones.
+constexpr double most_error = 32;
+
 // Y lies in the subspace when what is left of it is storage rounding.
 constexpr double most_outside = 32;
 
@@ -244,6 +247,12 @@ StepOutcome RitzSolver<Scalar>::make_step(bool last) {
   const bool wide = last && options_.wide_polish;
   RitzPairs pairs;
   if (!project(wide ? cols() : width_, pairs)) return not_finite;
+  // P is given up too where it would carry more rounding into V than it is worth.
+  if (p_cols_ > 0 && combined_error(pairs.vectors) > most_error) {
+    p_cols_ = 0;
+    h_ = h_.topLeftCorner(cols(), cols()).eval();
+    if (!project(wide ? cols() : width_, pairs)) return not_finite;
+  }
   const double noise = std::max(1.0, v_error_) * product_.energy_noise() * look_.data.target_norm;
 
   // V <- S c, Sigma V <- Sigma S c; the old V is the next P. For the last report c is all of the Ritz vectors.

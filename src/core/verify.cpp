@@ -37,8 +37,8 @@ class Rounding {
         rank_(static_cast<double>(std::max<Index>(1, trace.rank))),
         target_trace_(found.target_trace) {}
 
-  // 5 eps (tr Sigma + ||Y||^2), the least there is; eps as the coarser of the run and of this check.
-  double of_sums(double squared_norm) const { return 5 * eps_ * (target_trace_ + squared_norm); }
+  // 6 eps (tr Sigma + ||Y||^2), the least there is; eps as the coarser of the run and of this check.
+  double of_sums(double squared_norm) const { return 6 * eps_ * (target_trace_ + squared_norm); }
   // A row does not say ||Y_k||; the triangle inequality of W2 does: ||Y_k|| <= F_k^(1/2) + (tr Sigma)^(1/2).
   double squared_norm(const Step& row) const {
     const double norm = std::sqrt(std::max(0.0, row.objective)) + std::sqrt(target_trace_);

@@ -36,7 +36,13 @@ FeaturesTarget<Scalar, Data>::FeaturesTarget(HeldBlock<Data> features, const Eig
   root_scale_ = moments.root_scale;
   total_ = moments.weight_sum / moments.normaliser;
   shift_ = mean_.transpose().template cast<Scalar>();
-  shift_error_ = mean_ - shift_.transpose().template cast<double>();
+  // The mean about the shift, not the difference of the two: where the mean is large, that would be its rounding.
+  Eigen::RowVectorXd about_shift = Eigen::RowVectorXd::Zero(shift_.cols());
+  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
+    for (Index i = 0; i < rows.rows(); ++i)
+      about_shift += scale_squared(first + i) / total_ * rows.row(i).template cast<double>();
+  });
+  shift_error_ = about_shift.transpose();
   // A sum of squares about the mean itself: never below 0, where subtracting the shift's error would be.
   const Eigen::RowVectorXd error = shift_error_.transpose();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
