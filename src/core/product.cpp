@@ -86,7 +86,7 @@ void OperatorProduct<Scalar>::form_again(const ConstBlockView<Scalar>& q, const 
   data.seen_trace = basis.orthonormal ? (basis.direct ? 1 : 0.99) * data.theta.trace() : 0;
   data.overwritten = true;
   // ||Sigma||_2 >= max_j ||w_j||/||q_j||. The columns of an orthonormal basis have length one.
-  kernels::gram<Scalar>(w, w, data.w_gram, panels_);
+  kernels::self_gram<Scalar>(w, data.w_gram, panels_);
   SmallVector ratios = data.w_gram.diagonal().cwiseSqrt();
   if (!ratios.allFinite()) ratios = column_lengths<Scalar>(w);  // squares overflow before lengths do
   if (!basis.orthonormal) {

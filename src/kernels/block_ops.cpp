@@ -226,6 +226,28 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Smal
 }
 
 template <Storage Scalar>
+void self_gram(const ConstBlockView<Scalar>& a, Small& out, Panels& panels) {
+  constexpr Index narrow = 32;
+  const Index cols = a.cols();
+  if (cols > narrow) {
+    gram<Scalar>(a, a, out, panels);
+    return;
+  }
+  out.setZero(cols, cols);
+  double row[narrow];
+  for (Index i = 0; i < a.rows(); ++i) {
+    const Scalar* from = a.data() + i * a.outerStride();
+    for (Index j = 0; j < cols; ++j) row[j] = static_cast<double>(from[j]);
+    for (Index j = 0; j < cols; ++j) {
+      double* column = out.data() + j * cols;
+      for (Index k = 0; k <= j; ++k) column[k] += row[j] * row[k];
+    }
+  }
+  for (Index j = 0; j < cols; ++j)
+    for (Index k = 0; k < j; ++k) out(j, k) = out(k, j);
+}
+
+template <Storage Scalar>
 void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels, Write write) {
   if (out.size() == 0) return;
   if (m.rows() == 0) {
@@ -312,6 +334,7 @@ ITSPACE_INSTANTIATE(double, float)
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                       \
   template void gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&, Panels&);      \
+  template void self_gram(const ConstBlockView<Scalar>&, Small&, Panels&);                                \
   template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Panels&, Write); \
   template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                              \
   template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);          \

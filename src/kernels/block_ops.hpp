@@ -45,6 +45,10 @@ class Panels {
 template <Storage Scalar>
 ITSPACE_API void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out, Panels& panels);
 
+// out = a' a, the same, for a narrow a that is in cache: no call into BLAS, whose threads cost more than the sum.
+template <Storage Scalar>
+void self_gram(const ConstBlockView<Scalar>& a, Small& out, Panels& panels);
+
 // out = a m, or out += a m. `out` may be `a` itself when m is square.
 enum class Write { assign, add };
 template <Storage Scalar>
