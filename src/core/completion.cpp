@@ -52,7 +52,7 @@ Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const 
   parts.directions << certificate.directions, null.leftCols(found);
   parts.doubt << certificate.doubt, energies.tail(found).cwiseInverse() * (4 * noise);
   // What is filled in may be any length, so it is made short enough.
-  parts.margin.tail(found) = energies.tail(found).cwiseInverse() * of_products;
+  parts.margin.tail(found) = energies.tail(found).cwiseInverse() * noise;
   measure_certificate(data.theta, data.coordinates, parts, certificate);
   return found;
 }

@@ -44,7 +44,7 @@ RitzSolver<Scalar>::RitzSolver(TargetRef<Scalar> target, const ConstBlockView<Sc
     : target_(target),
       options_(options),
       rank_(start.cols()),
-      width_(std::min(start.cols() + guard_columns(options), std::max(target.dim(), start.cols()))),
+      width_(start.cols() + std::clamp<Index>(target.dim() - start.cols(), 0, guard_columns(options))),
       recorder_(target.dim(), start.cols(), precision_name<Scalar>(), 1.0, options.tolerance, "ritz"),
       s_(target.dim(), 3 * width_),
       sigma_s_(target.dim(), 3 * width_),

@@ -162,6 +162,23 @@ TYPED_TEST(Singular, ZeroStart) {
   }
 }
 
+// What completion draws may be ill-conditioned (rank = d: no draw to spare). Its energies come from a Gram matrix, whose
+// rounding is that of the largest: what is filled in must be short enough for the promise all the same.
+TYPED_TEST(Singular, IllConditionedDraws) {
+  for (const Index dim : {2, 3}) {
+    const auto p = make_problem<TypeParam>({.dim = dim, .rank = dim, .seed = 7});
+    const FactorTarget<TypeParam> target(p.factor);
+    const Block<TypeParam> zero = Block<TypeParam>::Zero(dim, dim);
+    for (std::uint64_t seed = 0; seed < 10000; ++seed) {
+      AlignOptions options;
+      options.seed = seed;
+      options.route = Route::factor;
+      const auto result = run<TypeParam>(target, zero, 1, StepSize::alpha(1.3), options);
+      ASSERT_EQ(result.status(), Status::step_limit) << "dimension " << dim << ", seed " << seed;
+    }
+  }
+}
+
 // Sigma = 0: everything is null, every certificate is exact, F = ||Y||^2 and the step shrinks Y by (1 - alpha).
 TYPED_TEST(Singular, ZeroTarget) {
   const Block<TypeParam> sigma = Block<TypeParam>::Zero(4, 4);
