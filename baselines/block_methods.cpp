@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "baselines/explored_subspace.hpp"
+#include "core/subspace_impl.hpp"
 
 #include <algorithm>
 
@@ -43,11 +44,11 @@ Result<double> lobpcg(TargetRef<double> target, Index rank, const Block<double>*
     space.explore(residual);
     Block<double> p = previous, sigma_p = sigma_previous;
     if (p.cols() > 0) {
-      kernels::Panels panels;
-      const Small c = project_out<double>(space.basis(), p, panels);
-      kernels::multiply<double>(space.products(), -c, sigma_p, panels, kernels::Write::add);
-      const Small turn = orthonormalise<double>(p, 1e-7, Drop::absolute, panels);
-      kernels::multiply<double>(sigma_p, turn, sigma_p.leftCols(turn.cols()), panels);
+      HostSpace<double> host;
+      const Small c = project_out(host, space.basis(), p);
+      host.multiply(space.products(), -c, sigma_p, Write::add);
+      const Small turn = orthonormalise(host, p, 1e-7, Drop::absolute);
+      multiply(host, sigma_p, turn, sigma_p.leftCols(turn.cols()));
       space.append(p.leftCols(turn.cols()), sigma_p.leftCols(turn.cols()));
     }
     previous = x.vectors;

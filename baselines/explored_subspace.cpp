@@ -3,6 +3,7 @@
 
 #include "baselines/dense_algebra.hpp"
 #include "core/lapack.hpp"
+#include "core/subspace_impl.hpp"
 #include "core/text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -17,24 +18,22 @@ namespace {
 // A Gram matrix is the fast way and squares the condition number: it serves while the columns' own is below 1e5.
 constexpr double well_conditioned = 1e-10;
 
-bool is_well_conditioned(const ConstBlockView<double>& x, kernels::Panels& panels) {
-  Small gram;
-  kernels::gram<double>(x, x, gram, panels);
+bool is_well_conditioned(const ConstBlockView<double>& x, HostSpace<double>& host) {
   SmallVector values;
-  return symmetric_eigenvalues(gram, values) && values(0) > well_conditioned * values(values.size() - 1);
+  return symmetric_eigenvalues(gram(host, x, x), values) && values(0) > well_conditioned * values(values.size() - 1);
 }
 
 // Two rounds of projection and an orthonormal basis. Returns the columns that are left.
-Index orthonormalise_against(const ConstBlockView<double>& s, Block<double>& x, kernels::Panels& panels) {
+Index orthonormalise_against(const ConstBlockView<double>& s, Block<double>& x, HostSpace<double>& host) {
   const double length = x.colwise().norm().maxCoeff();
   Index cols = x.cols();
   for (int round = 0; round < 2 && cols > 0; ++round) {
     BlockView<double> rest = x.leftCols(cols);
-    if (s.cols() > 0) project_out<double>(s, rest, panels);
+    if (s.cols() > 0) project_out(host, s, rest);
     // What is left of a column that lay in s is rounding.
     const double drop = round == 0 ? 1e-13 * length : 0.5;
-    if (is_well_conditioned(rest, panels) && rest.colwise().norm().minCoeff() > drop) {
-      cols = orthonormalise<double>(rest, 0, Drop::relative, panels).cols();
+    if (is_well_conditioned(rest, host) && rest.colwise().norm().minCoeff() > drop) {
+      cols = orthonormalise(host, rest, 0, Drop::relative).cols();
     } else {
       Small columns = rest;
       cols = pivoted_basis(columns, drop);
@@ -52,8 +51,8 @@ Block<double> first_block(Index dim, Index rank, const Block<double>* start, con
   Block<double> x(dim, width);
   Random(options.seed, 3).fill_normal<double>(x);
   if (start) x.leftCols(start->cols()) = *start;
-  kernels::Panels panels;
-  const Index cols = orthonormalise_against(Block<double>(dim, 0), x, panels);
+  HostSpace<double> host;
+  const Index cols = orthonormalise_against(Block<double>(dim, 0), x, host);
   return x.leftCols(cols);
 }
 
@@ -61,7 +60,7 @@ ExploredSubspace::ExploredSubspace(TargetRef<double> target, Index most_cols)
     : target_(target), s_(target.dim(), most_cols), sigma_s_(target.dim(), most_cols) {}
 
 Index ExploredSubspace::explore(Block<double> x) {
-  const Index added = std::min(orthonormalise_against(basis(), x, panels_), s_.cols() - cols_);
+  const Index added = std::min(orthonormalise_against(basis(), x, host_), s_.cols() - cols_);
   if (added == 0) return 0;
   s_.middleCols(cols_, added) = x.leftCols(added);
   target_.apply(s_.middleCols(cols_, added), sigma_s_.middleCols(cols_, added));
@@ -76,15 +75,13 @@ void ExploredSubspace::append(const Block<double>& x, const Block<double>& sigma
 }
 
 ExploredSubspace::Ritz ExploredSubspace::ritz(Index count) {
-  Small h, m;
-  kernels::gram<double>(basis(), products(), h, panels_);
-  kernels::gram<double>(basis(), basis(), m, panels_);
+  const Small h = gram(host_, basis(), products()), m = gram(host_, basis(), basis());
   RitzPairs pairs;
   require(ritz_pairs(h, m, count, pairs), "the baseline's basis has become dependent");
   Ritz out{pairs.values, Block<double>(s_.rows(), pairs.vectors.cols()),
            Block<double>(s_.rows(), pairs.vectors.cols())};
-  kernels::multiply<double>(basis(), pairs.vectors, out.vectors, panels_);
-  kernels::multiply<double>(products(), pairs.vectors, out.products, panels_);
+  multiply(host_, basis(), pairs.vectors, out.vectors);
+  multiply(host_, products(), pairs.vectors, out.products);
   return out;
 }
 
@@ -94,11 +91,10 @@ Block<double> ExploredSubspace::factor(Index rank, bool nystrom, double& objecti
     objective = not_a_number;
     // In the Ritz vectors of the whole subspace, whose products keep their digits column by column.
     const Ritz pairs = ritz(cols_);
-    Small k;
-    kernels::gram<double>(pairs.products, pairs.products, k, panels_);
+    const Small k = gram(host_, pairs.products, pairs.products);
     Polish polish;
     nystrom_polish(pairs.values, k, rank, 2 * Eigen::NumTraits<double>::epsilon() * pairs.values(0), polish);
-    kernels::multiply<double>(pairs.products, polish.a, y, panels_);
+    multiply(host_, pairs.products, polish.a, y);
     return y;
   }
   const Ritz pairs = ritz(rank);

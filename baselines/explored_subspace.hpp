@@ -41,7 +41,7 @@ class ExploredSubspace {
   TargetRef<double> target_;
   Block<double> s_, sigma_s_;
   Index cols_ = 0;
-  kernels::Panels panels_;
+  HostSpace<double> host_;
 };
 
 // Rows and iterates as they come.

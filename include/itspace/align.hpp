@@ -83,20 +83,24 @@ struct AlignOptions {
   std::uint64_t seed = 0;      // for the random start, completion and the probe
 };
 
-template <Storage Scalar>
-struct Result {
-  Block<Scalar> factor;  // the best iterate, d x r
-  Trace trace;           // trace.status says how the run ended
-  std::vector<Block<Scalar>> iterates;
+template <Space S>
+struct BasicResult {
+  typename S::Block factor;  // the best iterate, d x r
+  Trace trace;               // trace.status says how the run ended
+  std::vector<typename S::Block> iterates;
 
   Status status() const { return trace.status; }
 };
+template <Storage Scalar>
+using Result = BasicResult<HostSpace<Scalar>>;
 
 enum class StepAction { proceed, stop };
 
 // Called once for each iterate, in order, when its row is complete. The view is valid during the call.
+template <Space S>
+using BasicOnStep = std::function<StepAction(const Step&, const typename S::ConstView&)>;
 template <Storage Scalar>
-using OnStep = std::function<StepAction(const Step&, const ConstBlockView<Scalar>&)>;
+using OnStep = BasicOnStep<HostSpace<Scalar>>;
 
 // From an explicit start, d x r.
 template <Storage Scalar>

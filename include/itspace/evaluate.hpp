@@ -17,14 +17,16 @@
 
 namespace itspace {
 
-template <Storage Scalar>
-struct Evaluation {
-  Step certificate;     // the row of the factor; NaN where the status is a failure
-  Block<Scalar> image;  // B = Sigma^(1/2) polar(Sigma^(1/2) Y), d x r; null directions are left alone
+template <Space S>
+struct BasicEvaluation {
+  Step certificate;         // the row of the factor; NaN where the status is a failure
+  typename S::Block image;  // B = Sigma^(1/2) polar(Sigma^(1/2) Y), d x r; null directions are left alone
   double target_trace = not_a_number;
   Status status = Status::step_limit;  // or not_finite, not_a_covariance
   std::string reason;                  // of a failure, where the status does not explain it
 };
+template <Storage Scalar>
+using Evaluation = BasicEvaluation<HostSpace<Scalar>>;
 
 // One pass (a second where `automatic` turns to the factor of the target). A factor may have more columns than rows.
 template <Storage Scalar>

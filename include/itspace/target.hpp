@@ -19,57 +19,75 @@
 // with T; the accurate `factor` route and exact distances use them.
 #pragma once
 
-#include <itspace/block.hpp>
+#include <itspace/space.hpp>
 
 #include <concepts>
+#include <cstdint>
 
 namespace itspace {
 
-template <class T, class Scalar>
-concept Target = Storage<Scalar> && requires(const T& target, const ConstBlockView<Scalar>& y, BlockView<Scalar> out) {
+// A target of blocks in space S; `Target<T, Scalar>` below is the one that most people mean.
+template <class T, class S>
+concept TargetIn = Space<S> && requires(const T& target, const typename S::ConstView& y, typename S::View out) {
   { target.dim() } -> std::convertible_to<Index>;
   { target.trace() } -> std::convertible_to<double>;
   target.apply(y, out);  // out = Sigma * y
 };
 
-template <class T, class Scalar>
-concept FactoredTarget = Target<T, Scalar> &&
-    requires(const T& target, const ConstBlockView<Scalar>& in, BlockView<Scalar> out) {
+template <class T, class S>
+concept FactoredTargetIn = TargetIn<T, S> &&
+    requires(const T& target, const typename S::ConstView& in, typename S::View out) {
   { target.factor_cols() } -> std::convertible_to<Index>;  // n, where T is d x n
   target.apply_factor_transposed(in, out);                 // out (n x r) = T' * in (d x r)
   target.apply_factor(in, out);                            // out (d x r) = T * in (n x r)
 };
 
-// A non-owning handle that every Target converts to; the solver is compiled once against it. The target must outlive
+// A target that may change between two steps of a run says so: with another version() than before, products that were
+// kept from the old Sigma are made anew, and no row of the trace is compared with one of an older version.
+template <class T>
+concept VersionedTarget = requires(const T& target) {
+  { target.version() } -> std::convertible_to<std::uint64_t>;
+};
+
+template <class T, class Scalar>
+concept Target = Storage<Scalar> && TargetIn<T, HostSpace<Scalar>>;
+template <class T, class Scalar>
+concept FactoredTarget = Storage<Scalar> && FactoredTargetIn<T, HostSpace<Scalar>>;
+
+// A non-owning handle that every target converts to; the solvers are compiled once against it. The target must outlive
 // it.
-template <Storage Scalar>
-class TargetRef {
+template <Space S>
+class BasicTargetRef {
  public:
+  using View = typename S::View;
+  using ConstView = typename S::ConstView;
+
   template <class T>
-  requires Target<T, Scalar> &&(!std::same_as<T, TargetRef>)
-      TargetRef(const T& target)  // NOLINT(google-explicit-constructor): every Target converts
+  requires TargetIn<T, S> &&(!std::same_as<T, BasicTargetRef>)
+      BasicTargetRef(const T& target)  // NOLINT(google-explicit-constructor): every target converts
       : object_(&target), calls_(&calls_of<T>) {}
 
   Index dim() const { return calls_->dim(object_); }
   double trace() const { return calls_->trace(object_); }
-  void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const { calls_->apply(object_, y, out); }
+  void apply(const ConstView& y, View out) const { calls_->apply(object_, y, out); }
+  // 0 for a target that does not change.
+  std::uint64_t version() const { return calls_->version != nullptr ? calls_->version(object_) : 0; }
 
   // The factor T of Sigma = T*T'. Without one factor_cols() is 0 and the two products must not be called.
   bool has_factor() const { return calls_->factor_cols != nullptr; }
   Index factor_cols() const { return has_factor() ? calls_->factor_cols(object_) : 0; }
-  void apply_factor_transposed(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
+  void apply_factor_transposed(const ConstView& in, View out) const {
     calls_->apply_factor_transposed(object_, in, out);
   }
-  void apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
-    calls_->apply_factor(object_, in, out);
-  }
+  void apply_factor(const ConstView& in, View out) const { calls_->apply_factor(object_, in, out); }
 
  private:
-  using Product = void (*)(const void*, const ConstBlockView<Scalar>&, BlockView<Scalar>);
+  using Product = void (*)(const void*, const ConstView&, View);
   struct Calls {
     Index (*dim)(const void*);
     double (*trace)(const void*);
     Product apply;
+    std::uint64_t (*version)(const void*) = nullptr;
     Index (*factor_cols)(const void*) = nullptr;
     Product apply_factor_transposed = nullptr;
     Product apply_factor = nullptr;
@@ -80,15 +98,15 @@ class TargetRef {
     Calls calls{};
     calls.dim = [](const void* t) -> Index { return static_cast<const T*>(t)->dim(); };
     calls.trace = [](const void* t) -> double { return static_cast<const T*>(t)->trace(); };
-    calls.apply = [](const void* t, const ConstBlockView<Scalar>& y, BlockView<Scalar> out) {
-      static_cast<const T*>(t)->apply(y, out);
-    };
-    if constexpr (FactoredTarget<T, Scalar>) {
+    calls.apply = [](const void* t, const ConstView& y, View out) { static_cast<const T*>(t)->apply(y, out); };
+    if constexpr (VersionedTarget<T>)
+      calls.version = [](const void* t) -> std::uint64_t { return static_cast<const T*>(t)->version(); };
+    if constexpr (FactoredTargetIn<T, S>) {
       calls.factor_cols = [](const void* t) -> Index { return static_cast<const T*>(t)->factor_cols(); };
-      calls.apply_factor_transposed = [](const void* t, const ConstBlockView<Scalar>& in, BlockView<Scalar> out) {
+      calls.apply_factor_transposed = [](const void* t, const ConstView& in, View out) {
         static_cast<const T*>(t)->apply_factor_transposed(in, out);
       };
-      calls.apply_factor = [](const void* t, const ConstBlockView<Scalar>& in, BlockView<Scalar> out) {
+      calls.apply_factor = [](const void* t, const ConstView& in, View out) {
         static_cast<const T*>(t)->apply_factor(in, out);
       };
     }
@@ -100,5 +118,8 @@ class TargetRef {
   const void* object_;
   const Calls* calls_;
 };
+
+template <Storage Scalar>
+using TargetRef = BasicTargetRef<HostSpace<Scalar>>;
 
 }  // namespace itspace

@@ -3,9 +3,9 @@
 #include <itspace/evaluate.hpp>
 #include <itspace/start.hpp>
 
+#include "core/align_impl.hpp"
 #include "core/factors.hpp"
-#include "core/paper_solver.hpp"
-#include "core/ritz_solver.hpp"
+#include "core/root_target.hpp"
 #include "core/text.hpp"
 
 #include <cmath>
@@ -57,9 +57,9 @@ void check_ritz(const AlignOptions& options) {
           "; the number of extra columns must be 0 or more");
 }
 
-template <Storage Scalar>
-void check(TargetRef<Scalar> target, const AlignOptions& options) {
-  const Index d = target.dim();
+}  // namespace
+
+void check_options(Index d, bool has_factor, const AlignOptions& options) {
   require(d >= 1, "the target has dimension ", d, "; it must have at least one coordinate");
   require(options.steps >= 0, "steps is ", options.steps, "; it must be 0 (evaluate the start only) or more");
   require(options.tolerance >= 0 && std::isfinite(options.tolerance), "tolerance is ", options.tolerance,
@@ -68,7 +68,7 @@ void check(TargetRef<Scalar> target, const AlignOptions& options) {
           options.gram_regularization, "; it must be 0 (none) or more");
   require(options.gram_regularization == 0 || options.route == Route::gram, "gram_regularization is ",
           options.gram_regularization, " on route ", name(options.route), "; only route gram is regularised");
-  require(options.route != Route::factor || target.has_factor(),
+  require(options.route != Route::factor || has_factor,
           "route factor needs a target that knows a factor T with Sigma = T T' (features, or a factor); "
           "use route qr, which needs only products with Sigma");
   const bool by_factor = options.route == Route::factor || options.route == Route::root;
@@ -80,11 +80,24 @@ void check(TargetRef<Scalar> target, const AlignOptions& options) {
   if (options.solver == Solver::ritz) check_ritz(options);
 }
 
+void check_start_cols(Index cols, Index d) {
+  require(cols >= 1 && cols <= d, "the start has ", cols, " columns; a factor has from 1 to d = ", d,
+          ". A covariance of dimension d needs no more: shorten the start with truncate_factor");
+}
+
+namespace {
+
 template <Storage Scalar>
-Result<Scalar> run(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
-                   const OnStep<Scalar>& on_step, Index passes_before) {
-  if (options.solver == Solver::ritz) return RitzSolver<Scalar>(target, start, options, passes_before).run(on_step);
-  return PaperSolver<Scalar>(target, start, options, passes_before).run(on_step);
+using Host = HostSpace<Scalar>;
+
+// Route root works on the square root of the target's entries, which only the host forms: it is made first, and stands
+// in for the target from then on.
+template <Storage Scalar, class Run>
+auto with_root(RunContext<Host<Scalar>>& context, Route route, Run run) {
+  if (route != Route::root) return run();
+  const RootTarget<Scalar> root(context.target);
+  context.target.replace_by(root);
+  return run();
 }
 
 }  // namespace
@@ -94,19 +107,32 @@ Result<Scalar> align(TargetRef<Scalar> target, const std::type_identity_t<ConstB
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
   require(start.rows() == target.dim(), "the start has ", start.rows(), " rows and the target has dimension ",
           target.dim(), "; a start is a d x r factor of the target's dimension");
-  check(target, options);
-  require(start.cols() >= 1 && start.cols() <= target.dim(), "the start has ", start.cols(),
-          " columns; a factor has from 1 to d = ", target.dim(),
-          ". A covariance of dimension d needs no more: shorten the start with truncate_factor");
-  return run<Scalar>(target, start, options, on_step, 0);
+  check_options(target.dim(), target.has_factor(), options);
+  check_start_cols(start.cols(), target.dim());
+  Host<Scalar> space;
+  RunContext<Host<Scalar>> context(space, target);
+  return with_root<Scalar>(context, options.route,
+                           [&] { return run_from(context, Block<Scalar>(start), start.cols(), options, on_step); });
 }
 
 template <Storage Scalar>
 Result<Scalar> align(TargetRef<Scalar> target, Index rank, const AlignOptions& options,
                      const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  check(target, options);
+  check_options(target.dim(), target.has_factor(), options);
   check_rank(rank, target.dim());
-  return run<Scalar>(target, random_start<Scalar>(target, rank, options.seed), options, on_step, 1);
+  Host<Scalar> space;
+  RunContext<Host<Scalar>> context(space, target);
+  Block<Scalar> start = make_random_start(context, rank, options.seed);
+  return with_root<Scalar>(context, options.route,
+                           [&] { return run_from(context, std::move(start), rank, options, on_step); });
+}
+
+template <Storage Scalar>
+Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed) {
+  check_rank(rank, target.dim());
+  Host<Scalar> space;
+  RunContext<Host<Scalar>> context(space, target);
+  return make_random_start(context, rank, seed);
 }
 
 template <Storage Scalar>
@@ -114,12 +140,11 @@ Evaluation<Scalar> evaluate(TargetRef<Scalar> target, const std::type_identity_t
                             Route route) {
   require(factor.rows() == target.dim() && factor.cols() >= 1, "the factor is ", factor.rows(), " x ", factor.cols(),
           " and the target has dimension ", target.dim(), "; a factor is d x r with at least one column");
-  AlignOptions look_only;
-  look_only.steps = 0;
-  look_only.completion = false;
-  look_only.route = route;
-  check(target, look_only);
-  return PaperSolver<Scalar>(target, factor, look_only, 0).evaluate();
+  check_options(target.dim(), target.has_factor(), evaluation_options(route));
+  Host<Scalar> space;
+  RunContext<Host<Scalar>> context(space, target);
+  return with_root<Scalar>(context, route,
+                           [&] { return evaluate_at(context, Block<Scalar>(factor), factor.cols(), route); });
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                    \
@@ -127,6 +152,7 @@ Evaluation<Scalar> evaluate(TargetRef<Scalar> target, const std::type_identity_t
                                         const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&);             \
   template Result<Scalar> align<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                                 \
                                         const std::type_identity_t<OnStep<Scalar>>&);                                  \
+  template Block<Scalar> random_start<Scalar>(TargetRef<Scalar>, Index, std::uint64_t);                                \
   template Evaluation<Scalar> evaluate<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, \
                                                Route);
 ITSPACE_INSTANTIATE(float)

@@ -10,11 +10,11 @@
 // columns.
 #pragma once
 
-#include "kernels/block_ops.hpp"
+#include <itspace/space.hpp>
 
 namespace itspace {
 
-struct Basis {
+struct ITSPACE_API Basis {
   Index cols = 0;  // q
   Small r;         // q x r: Y = Q r
   Small inverse;   // r x q: Q = Y inverse
@@ -22,19 +22,29 @@ struct Basis {
   bool orthonormal = true;
   bool direct = true;    // one Cholesky was enough: Y's equilibrated columns are well-conditioned
   double y_squared = 0;  // ||Y||^2
-  bool finite = true;    // false: Y has a NaN or Inf, and nothing else is set
+  bool finite = true;    // false: Y has a NaN or Inf, or no basis was found; nothing else is set
 
   // ||Y v||
   double length(const SmallVector& v) const;
 };
 
 // Fills the first basis.cols columns of q. @pre q has at least the columns of y and is not y.
-template <Storage Scalar>
-void make_basis(const ConstBlockView<Scalar>& y, BlockView<Scalar> q, Basis& basis, kernels::Panels& panels);
+template <Space S>
+void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis);
 
 // The trivial basis of the gram route: Q = Y scaled by a power of two to ||Q|| in [1/2, 1), so that products with Q
 // stay in range.
-template <Storage Scalar>
-void make_scaled_basis(const ConstBlockView<Scalar>& y, BlockView<Scalar> q, Basis& basis, kernels::Panels& panels);
+template <Space S>
+void make_scaled_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis);
+
+// One stage Q_new = Q(:, kept) inverse of make_basis, from the Gram matrix of the kept columns: Q(:, kept) = Q_new
+// step.
+struct BasisStage {
+  Small step, inverse;
+  bool found;     // false: the eigenvectors were not to be had
+  bool trusted;   // by Cholesky, which ends the sequence; else a rotation to the eigenvectors of the Gram matrix
+  bool accurate;  // Q_new step is Q to rounding
+};
+ITSPACE_API BasisStage make_basis_stage(const Small& gram);
 
 }  // namespace itspace

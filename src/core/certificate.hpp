@@ -51,8 +51,8 @@ struct Certificate {
 };
 
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.
-void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis, const NullRule& rule,
-                      double regularization, Certificate& certificate);
+ITSPACE_API void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis,
+                                  const NullRule& rule, double regularization, Certificate& certificate);
 
 // What a certificate is made of: m = columns diag(weights) directions', where X columns is orthonormal up to rounding.
 struct CertificateParts {
@@ -65,11 +65,11 @@ struct CertificateParts {
 
 // Measures the parts against theta and c, whatever they are: sets feasibility, orthogonality and gap, and m with each
 // direction shortened so that ||X m||_2 <= 1.
-void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
-                         Certificate& certificate);
+ITSPACE_API void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
+                                     Certificate& certificate);
 
 // Where energies are known to a share d_i, Q v_i may be too long by d_i/2, which spoils the promise of a step to Y+ by
 // sum_i d_i ||B v_i|| ||Y+ v_i||: this, for the worse of Y+ = B and Y+ = Y. w_gram = W'W for the W with B = W m.
-double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate);
+ITSPACE_API double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate);
 
 }  // namespace itspace

@@ -17,16 +17,9 @@ constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 }  // namespace
 
-template <Storage Scalar>
-Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random, BlockView<Scalar> z,
-               ProductData& data, Certificate& certificate) {
+Index fill_null_directions(Index width, double energy_noise, const ProductData& data, Certificate& certificate) {
   const Small null = certificate.null_directions;
-  const Index count = null.cols(), basis_cols = data.theta.rows(), r = null.rows();
-  const Index width = std::min({count + completion_oversampling, z.cols(), z.rows()});
-  const BlockView<Scalar> drawn = z.leftCols(width);
-  random.fill_normal<Scalar>(drawn);
-  product.extend(q, drawn, certificate.seen, data);
-
+  const Index count = null.cols(), basis_cols = data.theta.rows() - width, r = null.rows();
   // What rounding left of Z along the seen part goes in r x r data: z - Q seen k, k = seen'Q'Sigma z, has the energies
   // of the Schur complement.
   const Small k = certificate.seen.transpose() * data.theta.topRightCorner(basis_cols, width);
@@ -36,7 +29,7 @@ Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const 
   if (!symmetric_eigen(0.5 * (rest + rest.transpose()), energies, vectors)) return 0;
   // ||Sigma||_2 as seen so far, Z included: a Y in the null space of the target shows nothing of it. The energies are
   // those of a Gram matrix in double, whatever the products were.
-  const double of_products = product.energy_noise() * std::max(data.target_norm, energies(width - 1));
+  const double of_products = energy_noise * std::max(data.target_norm, energies(width - 1));
   const double noise = std::max(of_products, static_cast<double>(width) * eps64 * energies(width - 1));
   const Index found = std::min<Index>(count, (energies.array() > worth_filling * noise).count());
   if (found == 0) return 0;
@@ -56,10 +49,5 @@ Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const 
   measure_certificate(data.theta, data.coordinates, parts, certificate);
   return found;
 }
-
-template Index complete<float>(Product<float>&, const ConstBlockView<float>&, const Random&, BlockView<float>,
-                               ProductData&, Certificate&);
-template Index complete<double>(Product<double>&, const ConstBlockView<double>&, const Random&, BlockView<double>,
-                                ProductData&, Certificate&);
 
 }  // namespace itspace

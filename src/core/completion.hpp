@@ -8,16 +8,18 @@
 // filled.
 #pragma once
 
-#include <itspace/random.hpp>
-
 #include "core/product.hpp"
 
 namespace itspace {
 
 // Extends certificate.m (and data) by the rows of Z. Returns how many null directions were filled; 0 leaves the
 // certificate as it was. `z` (d x (r + completion_oversampling)) is overwritten.
-template <Storage Scalar>
-Index complete(Product<Scalar>& product, const ConstBlockView<Scalar>& q, const Random& random, BlockView<Scalar> z,
-               ProductData& data, Certificate& certificate);
+template <Space S>
+Index complete(S& space, Product<S>& product, const typename S::ConstView& q, const Random& random, typename S::View z,
+               Index dim, ProductData& data, Certificate& certificate);
+
+// The r x r half: fills null directions from the energies of `width` columns that data was extended by. `noise` is the
+// rounding of energies in units of ||Sigma||_2.
+ITSPACE_API Index fill_null_directions(Index width, double noise, const ProductData& data, Certificate& certificate);
 
 }  // namespace itspace

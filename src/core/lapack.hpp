@@ -12,7 +12,7 @@
 namespace itspace {
 
 // a = vectors diag(values) vectors', values ascending. Reads the lower triangle.
-bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);
+ITSPACE_API bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);
 ITSPACE_API bool symmetric_eigenvalues(const Small& a, SmallVector& values);
 
 // The `count` largest eigenpairs only, values descending, vectors n x count. `a` is overwritten.
@@ -27,7 +27,7 @@ struct Svd {
 };
 enum class SvdSize { full, thin };
 bool singular_values(const Small& a, SmallVector& values);
-bool svd(const Small& a, SvdSize size, Svd& out);
+ITSPACE_API bool svd(const Small& a, SvdSize size, Svd& out);
 
 // The lower triangular L with a = L L', in place (the upper triangle is zeroed); false where a is not numerically
 // positive definite. Reads the lower triangle.

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/export.hpp>
 
 namespace itspace {
 
@@ -21,6 +22,6 @@ struct Segment {
 
 // The minimiser of F over t in (0, 2), where every step descends by the majorizer; up to 8 where the data show more
 // than rounding beyond. Where t = 1 is as good up to rounding, it is 1.
-double best_step(const Segment& segment);
+ITSPACE_API double best_step(const Segment& segment);
 
 }  // namespace itspace

@@ -11,6 +11,6 @@ namespace itspace {
 
 // The reason why no symmetric positive semidefinite Sigma with trace `target_trace` has these products; empty where
 // nothing speaks against it. What a covariance may show through rounding of its entries to float32 is no objection.
-std::string objection_to(const ProductData& data, double target_trace, Index dim);
+ITSPACE_API std::string objection_to(const ProductData& data, double target_trace, Index dim);
 
 }  // namespace itspace

@@ -7,44 +7,54 @@
 #include <itspace/evaluate.hpp>
 
 #include "core/completion.hpp"
-#include "core/drive.hpp"
-#include "core/look.hpp"
+#include "core/evaluated_point.hpp"
 #include "core/probe.hpp"
 #include "core/product.hpp"
 #include "core/recorder.hpp"
+#include "core/run_context.hpp"
+#include "core/solver_loop.hpp"
 
 #include <array>
 #include <memory>
 
 namespace itspace {
 
-template <Storage Scalar>
+template <Space S>
 class PaperSolver {
  public:
-  // @pre options are valid for the target. `passes_before`: what the start has cost.
-  PaperSolver(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
-              Index passes_before);
+  using Scalar = typename S::Scalar;
+  using Block = typename S::Block;
+  using View = typename S::View;
+  using ConstView = typename S::ConstView;
 
-  Result<Scalar> run(const OnStep<Scalar>& on_step);
+  // @pre options are valid for the target, and the start is d x rank.
+  PaperSolver(RunContext<S>& run, Block start, Index rank, const AlignOptions& options);
+
+  BasicResult<S> run(const BasicOnStep<S>& on_step);
   // The start alone.
-  Evaluation<Scalar> evaluate();
+  BasicEvaluation<S> evaluate_start();
 
-  // What drive() asks for.
+  // What run_solver() asks for.
   Recorder& recorder() { return recorder_; }
-  std::optional<Status> look_at(Index k, bool last);
-  const Block<Scalar>& current() const { return iterates_[current_]; }
+  Index rank() const { return rank_; }
+  Index passes() const { return target_.passes(); }
+  std::optional<Status> evaluate(Index k, bool last);
+  const Block& current() const { return iterates_[current_]; }
   void keep_best() { best_ = current_; }
-  Block<Scalar> take_best() { return std::move(iterates_[best_]); }
+  Block take_best() { return std::move(iterates_[best_]); }
   StepOutcome make_step(bool next_is_last);
   void advance();
   StepOutcome shorten_step();
 
  private:
-  // The pass at Y_k and everything it shows, up to B. A status ends the run.
-  std::optional<Status> look(Index k, bool step_follows);
+  // The target is another one than at the last evaluation: what was kept of it is void.
+  void forget_old_target();
+  // The pass at Y_k and everything it shows; with `lifts`, up to B. A status ends the run.
+  std::optional<Status> evaluate_current(Index k, bool step_follows, bool lifts);
+  std::optional<Status> record_evaluation();
   std::optional<Status> certify_by(Route route, bool step_follows);
   Route choose_route(bool first) const;
-  bool may_use_factor() const { return by_factor_ && !probe_ && !searches_line(); }
+  bool may_use_factor() const;
   NullRule null_rule(Route route) const;
   void complete_certificate(Index k);
   void doubt_promise();
@@ -56,41 +66,41 @@ class PaperSolver {
   // Not even a step that goes all the way is promised to end below F(Y_k) + its resolution.
   bool promises_nothing(double alpha) const;
   bool needs_improvement() const;
-  double resolution() const { return look_.resolution(eps(), recorder_.target_trace()); }
+  double resolution() const { return point_.resolution(eps(), recorder_.target_trace()); }
 
   double search_line();
   double kept_product_error(const Basis& to) const;
   StepMade step_to(double alpha) const;
 
-  Block<Scalar>& next() { return iterates_[next_]; }
+  Block& next() { return iterates_[next_]; }
   bool searches_line() const { return options_.step_size.kind() == StepSize::Kind::line_search; }
-  Product<Scalar>& product() {
-    if (route_ == Route::factor || route_ == Route::root) return *by_factor_;
-    return by_operator_;
-  }
+  Product<S>& product();
+  View columns(Block& block, Index count) { return space_.columns(block, 0, count); }
   double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
 
-  TargetRef<Scalar> target_;
+  RunContext<S>& run_;
+  S& space_;
+  CountedTarget<S>& target_;
   AlignOptions options_;
+  Index rank_;
   double alpha_;  // of a plain step
   Recorder recorder_;
-  kernels::Panels panels_;
+  std::uint64_t version_;  // of the target at the last evaluation
 
   // Three blocks take turns: Y_k, Y_{k+1}, and the best so far where that is neither.
-  std::array<Block<Scalar>, 3> iterates_;
+  std::array<Block, 3> iterates_;
   std::size_t current_ = 0, next_ = 1, best_ = 0, previous_ = 0;
-  Block<Scalar> q_, b_;
-  Block<Scalar> q_b_, sigma_q_b_;  // line search: a basis of B and its product
-  Block<Scalar> z_;                // completion: what it draws
+  Block q_, b_;
+  Block q_b_, sigma_q_b_;  // line search: a basis of B and its product
+  Block z_;                // completion: what it draws
 
-  std::unique_ptr<RootTarget<Scalar>> root_;
-  OperatorProduct<Scalar> by_operator_;
-  std::unique_ptr<FactorProduct<Scalar>> by_factor_;
-  std::unique_ptr<Probe<Scalar>> probe_;
+  OperatorProduct<S> by_operator_;
+  std::unique_ptr<FactorProduct<S>> by_factor_;  // made when it is first needed: its blocks have the rows of the factor
+  std::unique_ptr<Probe<S>> probe_;
 
   // The state at Y_k.
   Route route_ = Route::qr;
-  Look look_;
+  EvaluatedPoint point_;
   Basis previous_basis_, basis_b_;
   double probe_gain_ = 0;
   Certificate compact_;       // the certificate before completion

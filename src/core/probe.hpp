@@ -13,32 +13,37 @@
 // the plain step promises. Otherwise b is the next probe: a power iteration on what is left of the target.
 #pragma once
 
-#include <itspace/random.hpp>
-
 #include "core/product.hpp"
 
 namespace itspace {
 
-template <Storage Scalar>
+template <Space S>
 class Probe {
  public:
-  Probe(Index dim, Index rank, const Random& random);
+  using View = typename S::View;
+  using ConstView = typename S::ConstView;
+
+  Probe(S& space, Index dim, Index rank, const Random& random);
 
   // The column to carry in the next pass, d x 1, of length one.
-  ConstBlockView<Scalar> column() const { return column_; }
+  ConstView column() const { return column_; }
 
   // Looks at Sigma z (the last column of product.image()) and B. Returns by how much ||[B, b] V||^2 exceeds ||B||^2.
-  double look(const ConstBlockView<Scalar>& q, OperatorProduct<Scalar>& product, const Certificate& certificate,
-              double target_norm, const ConstBlockView<Scalar>& b);
+  double measure_gain(const ConstView& q, OperatorProduct<S>& product, const Certificate& certificate,
+                      double target_norm, const ConstView& b);
 
-  // out = [B, b] V, turned to be as close to y as the gauge allows. Call after look(); changes the column carried.
-  void swap(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, BlockView<Scalar> out);
+  // out = [B, b] V, turned to be as close to y as the gauge allows. Call after measure_gain(); changes the column
+  // carried.
+  void swap(const ConstView& y, const ConstView& b, View out);
   void keep();  // no swap
 
  private:
-  Block<Scalar> column_, candidate_;
+  void lift(const ConstView& b, const Small& v, View to);
+  void carry(View column);  // scaled to length one, unless it is nothing
+
+  S& space_;
+  typename S::Block column_, candidate_;
   Small vectors_;  // (r + 1) x (r + 1), the leading directions first
-  kernels::Panels panels_;
 };
 
 }  // namespace itspace

@@ -8,8 +8,8 @@
 namespace itspace {
 
 Recorder::Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
-                   std::string solver)
-    : tolerance_(tolerance), best_objective_(std::numeric_limits<double>::infinity()) {
+                   std::string solver, std::chrono::steady_clock::time_point begin)
+    : tolerance_(tolerance), best_objective_(std::numeric_limits<double>::infinity()), begin_(begin) {
   trace_.dim = dim;
   trace_.rank = rank;
   trace_.precision = std::move(precision);
@@ -21,10 +21,10 @@ double Recorder::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
-void Recorder::iterate_made(const std::optional<StepMade>& step) {
+void Recorder::iterate_made(const std::optional<StepMade>& step, Index passes) {
   Step row;
   row.index = static_cast<Index>(trace_.steps.size());
-  row.passes = trace_.passes_total;
+  row.passes = passes;
   row.seconds = seconds();
   if (step) {
     row.alpha = step->alpha;
@@ -45,24 +45,27 @@ std::optional<Status> Recorder::evaluated(const Certificate& certificate, const 
   row.orthogonality = certificate.orthogonality;
   row.gram_rank = certificate.rank;
   row.route = measured.route;
+  row.target_version = measured.target_version;
   row.seconds = seconds();
   several_routes_ |= single_route_.has_value() && *single_route_ != measured.route;
   single_route_ = measured.route;
-  if (row.objective <= best_objective_) {
+  const Step* before = row.index > 0 ? &trace_.steps[trace_.steps.size() - 2] : nullptr;
+  // Distances to two targets are not compared: the best is sought anew, and the step was promised nothing of this one.
+  const bool comparable = before != nullptr && before->target_version == row.target_version;
+  if (row.objective <= best_objective_ || (before != nullptr && !comparable)) {
     best_objective_ = row.objective;
     trace_.best = row.index;
   }
-  if (row.index == 0) return std::nullopt;
+  if (!comparable) return std::nullopt;
 
-  const Step& before = trace_.steps[trace_.steps.size() - 2];
-  row.actual_descent = before.objective - row.objective;
+  row.actual_descent = before->objective - row.objective;
   // Not moving away is owed up to what is known of F, whatever was promised.
-  const double resolution = before.resolution + row.resolution;
+  const double resolution = before->resolution + row.resolution;
   row.allowance = resolution + (promised_nothing() ? 0.0 : std::min(doubt_, row.promised_descent));
   row.certified = row.actual_descent >= -resolution &&
                   (promised_nothing() || row.actual_descent >= row.promised_descent - row.allowance);
   if (!*row.certified) return Status::certificate_failed;
-  if (tolerance_ > 0 && row.actual_descent <= tolerance_ * before.objective) return Status::converged;
+  if (tolerance_ > 0 && row.actual_descent <= tolerance_ * before->objective) return Status::converged;
   return std::nullopt;
 }
 
@@ -76,7 +79,8 @@ void Recorder::not_evaluated() {
   if (row.objective_bound <= best_objective_) trace_.best = row.index;
 }
 
-Trace Recorder::finish(Status status) {
+Trace Recorder::finish(Status status, Index passes_total) {
+  trace_.passes_total = passes_total;
   trace_.status = status;
   trace_.route = several_routes_ || !single_route_ ? Route::automatic : *single_route_;
   return std::move(trace_);

@@ -8,6 +8,7 @@
 #include "core/certificate.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 namespace itspace {
@@ -24,8 +25,9 @@ struct StepMade {
 // What the pass at Y_k showed.
 struct Measured {
   double objective = 0;
-  double resolution = 0;  // Look::resolution
+  double resolution = 0;  // EvaluatedPoint::resolution
   Route route = Route::qr;
+  std::uint64_t target_version = 0;
 };
 
 template <Storage Scalar>
@@ -33,18 +35,17 @@ std::string precision_name() {
   return std::same_as<Scalar, float> ? "float32" : "float64";
 }
 
-class Recorder {
+class ITSPACE_API Recorder {
  public:
-  // `dim`, `rank`, `precision`, `alpha`, `solver` as in Trace.
+  // `dim`, `rank`, `precision`, `alpha`, `solver` as in Trace; `begin`: when the run began.
   Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
-           std::string solver);
+           std::string solver, std::chrono::steady_clock::time_point begin);
 
-  void add_passes(Index passes) { trace_.passes_total += passes; }
   void set_target_trace(double trace) { trace_.target_trace = trace; }
   double target_trace() const { return trace_.target_trace; }
 
-  // The iterate of the next row has been made (with the passes so far), by `step`; none for the start.
-  void iterate_made(const std::optional<StepMade>& step);
+  // The iterate of the next row has been made, by `step` (none for the start), after so many passes.
+  void iterate_made(const std::optional<StepMade>& step, Index passes);
 
   // Completes the row. Returns the status the run must end with now, if it must.
   std::optional<Status> evaluated(const Certificate& certificate, const Measured& measured);
@@ -61,7 +62,7 @@ class Recorder {
   bool last_is_best() const { return trace_.best == row().index; }
   // Why the run ends as it does, where the status does not say.
   void give_reason(std::string reason) { trace_.reason = std::move(reason); }
-  Trace finish(Status status);
+  Trace finish(Status status, Index passes_total);
 
  private:
   double seconds() const;
@@ -72,7 +73,7 @@ class Recorder {
   double tolerance_;
   double best_objective_;
   double doubt_ = 0;  // of the step that made the last row
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point begin_;
 };
 
 }  // namespace itspace

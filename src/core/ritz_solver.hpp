@@ -13,10 +13,11 @@
 
 #include <itspace/align.hpp>
 
-#include "core/drive.hpp"
-#include "core/look.hpp"
+#include "core/evaluated_point.hpp"
 #include "core/product.hpp"
 #include "core/recorder.hpp"
+#include "core/run_context.hpp"
+#include "core/solver_loop.hpp"
 #include "core/subspace.hpp"
 
 #include <optional>
@@ -24,20 +25,27 @@
 
 namespace itspace {
 
-template <Storage Scalar>
+template <Space S>
 class RitzSolver {
  public:
-  RitzSolver(TargetRef<Scalar> target, const ConstBlockView<Scalar>& start, const AlignOptions& options,
-             Index passes_before);
+  using Scalar = typename S::Scalar;
+  using Block = typename S::Block;
+  using View = typename S::View;
+  using ConstView = typename S::ConstView;
 
-  Result<Scalar> run(const OnStep<Scalar>& on_step);
+  // @pre options are valid for the target, and the start is d x rank.
+  RitzSolver(RunContext<S>& run, Block start, Index rank, const AlignOptions& options);
 
-  // What drive() asks for.
+  BasicResult<S> run(const BasicOnStep<S>& on_step);
+
+  // What run_solver() asks for.
   Recorder& recorder() { return recorder_; }
-  std::optional<Status> look_at(Index k, bool last);
-  const Block<Scalar>& current() const { return y_; }
-  void keep_best() { best_ = y_; }
-  Block<Scalar> take_best() { return std::move(best_); }
+  Index rank() const { return rank_; }
+  Index passes() const { return target_.passes(); }
+  std::optional<Status> evaluate(Index k, bool last);
+  const Block& current() const { return y_; }
+  void keep_best() { space_.copy(y_, best_); }
+  Block take_best() { return std::move(best_); }
   StepOutcome make_step(bool next_is_last);
   void advance() { std::swap(y_, next_); }
   StepOutcome shorten_step();
@@ -47,31 +55,33 @@ class RitzSolver {
   void make_new_directions();       // Q
   void make_previous_directions();  // P and Sigma P
 
-  // One pass, and what it shows of Y_k: over V at the start, over Q later, over Y_k alone (`own`) where no step
-  // follows. Y_k is evaluated in [V, Q], whose products are at hand, so that no inverse of a basis of Y_k amplifies
-  // them; where it does not lie there it rides along and is evaluated in a basis of its own. A status ends the run.
+  // One pass, and what it shows of Y_k: over V where its product is not at hand, over Q later, over Y_k alone (`own`)
+  // where no step follows. Y_k is evaluated in [V, Q], whose products are at hand, so that no inverse of a basis of Y_k
+  // amplifies them; where it does not lie there it rides along and is evaluated in a basis of its own. A status ends
+  // the run.
   std::optional<Status> pass(Index k, bool own);
-  std::optional<Status> look_in_own_basis(bool overwritten);
-  std::optional<Status> look_in_subspace(const Small& inside, bool overwritten);
+  void place_in_subspace(const Small& inside);
   std::optional<Status> certify(double noise);
 
   bool project(Index count, RitzPairs& pairs);
   double combined_error(const Small& c) const;
-  void turn_to_current(const ConstBlockView<Scalar>& sigma_s, const Small& a);
 
-  auto v() { return s_.leftCols(v_cols_); }
-  auto sigma_v() { return sigma_s_.leftCols(v_cols_); }
+  View columns(Block& block, Index first, Index count) { return space_.columns(block, first, count); }
+  View v() { return columns(s_, 0, v_cols_); }
+  View sigma_v() { return columns(sigma_s_, 0, v_cols_); }
   Index cols() const { return v_cols_ + q_cols_ + p_cols_; }
   double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
 
-  TargetRef<Scalar> target_;
+  S& space_;
+  CountedTarget<S>& target_;
   AlignOptions options_;
   Index rank_, width_;  // r, and r + g
   Recorder recorder_;
-  kernels::Panels panels_;
+  std::uint64_t version_;  // of the target that Sigma V belongs to
+  bool v_is_new_ = true;   // Sigma V is not at hand
 
-  Block<Scalar> s_, sigma_s_;                // [V, Q, P] and its product, d x 3 width
-  Block<Scalar> previous_, sigma_previous_;  // V of the step before
+  Block s_, sigma_s_;                // [V, Q, P] and its product, d x 3 width
+  Block previous_, sigma_previous_;  // V of the step before
   Index v_cols_ = 0, q_cols_ = 0, p_cols_ = 0;
   Index previous_cols_ = 0;
   Small h_, m_;  // S'Sigma S and S'S
@@ -79,9 +89,9 @@ class RitzSolver {
   double v_error_ = 1, previous_error_ = 1;
   SmallVector p_errors_;
 
-  Block<Scalar> y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs
-  OperatorProduct<Scalar> product_;
-  Look look_;
+  Block y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs
+  OperatorProduct<S> product_;
+  EvaluatedPoint point_;
   double objective_ = 0, resolution_ = 0;                // of the last row
   double objective_before_ = 0, resolution_before_ = 0;  // of the one before
   double ritz_objective_ = 0;                            // tr Sigma - sum theta_i: the best that the subspace holds

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/covariance.hpp>
-#include <itspace/random.hpp>
 #include <itspace/start.hpp>
 
 #include "core/factors.hpp"
@@ -60,22 +59,6 @@ Block<Scalar> start_from_target(TargetRef<Scalar> target, Index rank) {
   return truncate<Scalar>(sigma, rank);
 }
 
-template <Storage Scalar>
-Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed) {
-  const Index d = target.dim();
-  check_rank(rank, d);
-  Block<Scalar> omega(d, rank), y(d, rank);
-  Random(seed).fill_normal<Scalar>(omega);
-  omega /= std::sqrt(static_cast<Scalar>(d));
-  target.apply(omega, y);
-  const double length = y.template cast<double>().stableNorm();
-  // Without variance, or with a claim of less than none, there is no size to scale to.
-  const double trace = target.trace();
-  if (length > 0 && std::isfinite(length) && trace > 0)
-    y = ((y.template cast<double>() / length) * std::sqrt(trace)).template cast<Scalar>();
-  return y;
-}
-
 #define ITSPACE_INSTANTIATE(Scalar, Data)                                                                            \
   template Block<Scalar> start_from_covariance<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&,      \
                                                              Index);                                                 \
@@ -89,8 +72,7 @@ ITSPACE_INSTANTIATE(float, double)
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                              \
   template Block<Scalar> start_from_all_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
-  template Block<Scalar> start_from_target<Scalar>(TargetRef<Scalar>, Index);                                    \
-  template Block<Scalar> random_start<Scalar>(TargetRef<Scalar>, Index, std::uint64_t);
+  template Block<Scalar> start_from_target<Scalar>(TargetRef<Scalar>, Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

@@ -10,35 +10,21 @@
 
 namespace itspace {
 
-using kernels::Write;
-
-template <Storage Scalar>
-Small project_out(const ConstBlockView<Scalar>& s, BlockView<Scalar> x, kernels::Panels& panels) {
-  Small coefficients;
-  kernels::gram<Scalar>(s, x, coefficients, panels);
-  kernels::multiply<Scalar>(s, -coefficients, x, panels, Write::add);
-  return coefficients;
-}
-
-template <Storage Scalar>
-Small orthonormalise(BlockView<Scalar> x, double drop, Drop kind, kernels::Panels& panels) {
-  Small gram;
-  kernels::gram<Scalar>(x, x, gram, panels);
-  SmallVector scale = SmallVector::Ones(x.cols());
+Small orthonormalising_coefficients(Small gram, double drop, Drop kind) {
+  const Index cols = gram.cols();
+  SmallVector scale = SmallVector::Ones(cols);
   if (kind == Drop::relative) {
-    for (Index j = 0; j < x.cols(); ++j) scale(j) = gram(j, j) > 0 ? 1 / std::sqrt(gram(j, j)) : 0.0;
+    for (Index j = 0; j < cols; ++j) scale(j) = gram(j, j) > 0 ? 1 / std::sqrt(gram(j, j)) : 0.0;
     gram = scale.asDiagonal() * gram * scale.asDiagonal();
   }
   SmallVector values;
   Small vectors;
-  if (x.cols() == 0 || !symmetric_eigen(gram, values, vectors)) return Small(x.cols(), 0);
+  if (cols == 0 || !symmetric_eigen(gram, values, vectors)) return Small(cols, 0);
   const double cut = kind == Drop::relative ? drop * values(values.size() - 1) : drop;
   const Index kept = (values.array() > std::max(cut, 0.0)).count();
   Small c = scale.asDiagonal() * vectors.rightCols(kept);
   c *= values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
-  c = c.rowwise().reverse().eval();
-  kernels::multiply<Scalar>(x, c, x.leftCols(kept), panels);
-  return c;
+  return c.rowwise().reverse().eval();
 }
 
 bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out) {
@@ -74,12 +60,5 @@ void nystrom_polish(const SmallVector& theta, const Small& k, Index rank, double
   out.a.topLeftCorner(kept, count) = root.asDiagonal() * directions.rightCols(count).rowwise().reverse();
   out.captured = squares.tail(count).cwiseMax(0.0).sum();
 }
-
-#define ITSPACE_INSTANTIATE(Scalar)                                                                       \
-  template Small project_out<Scalar>(const ConstBlockView<Scalar>&, BlockView<Scalar>, kernels::Panels&); \
-  template Small orthonormalise<Scalar>(BlockView<Scalar>, double, Drop, kernels::Panels&);
-ITSPACE_INSTANTIATE(float)
-ITSPACE_INSTANTIATE(double)
-#undef ITSPACE_INSTANTIATE
 
 }  // namespace itspace

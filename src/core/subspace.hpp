@@ -4,24 +4,23 @@
 // Nystrom factor of the subspace. Blocks are moved in storage precision; s x s work is in double.
 #pragma once
 
-#include <itspace/export.hpp>
-
-#include "kernels/block_ops.hpp"
+#include <itspace/space.hpp>
 
 namespace itspace {
 
-// x <- x - s (s'x), for an s with orthonormal columns. Returns the
-// coefficients s'x, so that a kept product can follow.
-template <Storage Scalar>
-ITSPACE_API Small project_out(const ConstBlockView<Scalar>& s, BlockView<Scalar> x, kernels::Panels& panels);
+// x <- x - s (s'x), for an s with orthonormal columns. Returns the coefficients s'x, so that a kept product can follow.
+template <Space S>
+Small project_out(S& space, const typename S::ConstView& s, typename S::View x);
 
 // Orthonormalises the columns of x by the eigendecomposition of its Gram matrix (SVQB, Stathopoulos and Wu 2002),
 // dropping directions whose eigenvalue is at most `drop`: times the largest after scaling columns to length one
 // (`relative`), or as it is (`absolute`, which bounds the amplification of a kept product by drop^(-1/2)).
 // Returns the coefficients c: the new x is (old x) c, in its first c.cols() columns, the strongest direction first.
 enum class Drop { relative, absolute };
-template <Storage Scalar>
-ITSPACE_API Small orthonormalise(BlockView<Scalar> x, double drop, Drop kind, kernels::Panels& panels);
+template <Space S>
+Small orthonormalise(S& space, typename S::View x, double drop, Drop kind);
+// The coefficients alone, from the Gram matrix of x.
+ITSPACE_API Small orthonormalising_coefficients(Small gram, double drop, Drop kind);
 
 // The pencil (h, m): h = S'Sigma S, m = S'S. Ritz pairs with values descending and m-orthonormal vectors, the leading
 // `count`. False where m is not positive definite or a number is not finite.

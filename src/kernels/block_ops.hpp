@@ -6,8 +6,7 @@
 // what the other libraries of this project use; the header is not installed.
 #pragma once
 
-#include <itspace/block.hpp>
-#include <itspace/export.hpp>
+#include <itspace/space.hpp>
 
 #include <type_traits>
 #include <vector>
@@ -49,8 +48,7 @@ ITSPACE_API void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scal
 template <Storage Scalar>
 void self_gram(const ConstBlockView<Scalar>& a, Small& out, Panels& panels);
 
-// out = a m, or out += a m. `out` may be `a` itself when m is square.
-enum class Write { assign, add };
+// out = a m, or out += a m. The two may share their leading columns.
 template <Storage Scalar>
 ITSPACE_API void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels,
                           Write write = Write::assign);
@@ -58,11 +56,6 @@ ITSPACE_API void multiply(const ConstBlockView<Scalar>& a, const Small& m, Block
 // (sum_i a_ij^2)_j in double.
 template <Storage Scalar>
 void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out);
-
-struct BlendNorms {
-  double b_squared = 0;           // ||b||^2
-  double difference_squared = 0;  // ||b - y||^2
-};
 
 // The two norms that a certificate needs of y and b.
 template <Storage Scalar>

@@ -95,7 +95,7 @@ TEST_F(Outcome, StoppedByTheCaller) {
     options.steps = 10;
     options.keep_iterates = true;
     const auto result =
-        align<double>(target_, problem_.start, options, [last](const Step& step, const ConstBlockView<double>&) {
+        align_here<double>(target_, problem_.start, options, [last](const Step& step, const ConstBlockView<double>&) {
           return step.index == last ? StepAction::stop : StepAction::proceed;
         });
     EXPECT_EQ(result.status(), Status::stopped);
@@ -113,7 +113,7 @@ TEST_F(Outcome, EveryIterateIsShownOnceInOrderAndComplete) {
     std::vector<Step> seen;
     std::vector<Block<double>> views;
     const auto result =
-        align<double>(target_, problem_.start, options, [&](const Step& step, const ConstBlockView<double>& y) {
+        align_here<double>(target_, problem_.start, options, [&](const Step& step, const ConstBlockView<double>& y) {
           seen.push_back(step);
           views.emplace_back(y);
           return StepAction::proceed;
@@ -139,15 +139,15 @@ TEST_F(Outcome, EveryIterateIsShownOnceInOrderAndComplete) {
 TEST_F(Outcome, IteratesOnlyOnRequest) {
   AlignOptions options;
   options.steps = 3;
-  EXPECT_TRUE(align<double>(target_, problem_.start, options).iterates.empty());
+  EXPECT_TRUE(align_here<double>(target_, problem_.start, options).iterates.empty());
 }
 
 // An exception of the caller's own passes through unharmed.
 TEST_F(Outcome, CallbackExceptionsPassThrough) {
-  EXPECT_THROW(
-      align<double>(target_, problem_.start, {},
-                    [](const Step&, const ConstBlockView<double>&) -> StepAction { throw std::out_of_range("mine"); }),
-      std::out_of_range);
+  EXPECT_THROW(align_here<double>(
+                   target_, problem_.start, {},
+                   [](const Step&, const ConstBlockView<double>&) -> StepAction { throw std::out_of_range("mine"); }),
+               std::out_of_range);
 }
 
 TEST_F(Outcome, NotFiniteEndsWithTheLastGoodIterate) {

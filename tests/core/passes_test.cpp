@@ -78,7 +78,7 @@ TEST_F(Passes, ARandomStartIsOneMore) {
     const Counting target(problem_.sigma);
     AlignOptions options;
     options.steps = steps;
-    const auto result = align<double>(target, 4, options);
+    const auto result = align_here<double>(target, 4, options);
     EXPECT_EQ(target.passes(), steps + 2);
     EXPECT_EQ(result.trace.passes_total, steps + 2);
     for (Index k = 0; k <= steps; ++k) EXPECT_EQ(result.trace.steps[std::size_t(k)].passes, k + 1);
@@ -117,7 +117,7 @@ TEST_F(Passes, StoppingEarlySavesThem) {
   AlignOptions options;
   options.steps = 10;
   const auto result =
-      align<double>(target, problem_.start, options, [](const Step& step, const ConstBlockView<double>&) {
+      align_here<double>(target, problem_.start, options, [](const Step& step, const ConstBlockView<double>&) {
         return step.index == 3 ? StepAction::stop : StepAction::proceed;
       });
   EXPECT_EQ(target.passes(), 4);

@@ -34,7 +34,7 @@ void expect_honest(const Result<double>& result) {
 TEST(Promise, AStartWithMoreColumnsThanRowsIsRefused) {
   const Block<double> sigma = Block<double>::Identity(3, 3), start = Block<double>::Ones(3, 5);
   const DenseTarget<double> target(sigma);
-  expect_throws_naming<std::invalid_argument>({"5 columns", "d = 3"}, [&] { align<double>(target, start); });
+  expect_throws_naming<std::invalid_argument>({"5 columns", "d = 3"}, [&] { align_here<double>(target, start); });
 }
 
 // Completion fills directions at rounding level: its certificate must not cost the others their length.
@@ -46,7 +46,7 @@ TEST(Promise, FeaturesOfManyScales) {
     const Block<double> features = block<double>(x);
     const FeaturesTarget<double> target(features);
     for (const Index steps : {2, 5}) {
-      const auto result = align<double>(target, 8, {.steps = steps, .keep_iterates = true, .seed = seed});
+      const auto result = align_here<double>(target, 8, {.steps = steps, .keep_iterates = true, .seed = seed});
       expect_honest(result);
       expect_no_rise(Oracle::of_factor(centred_factor_of(x)), result);
     }
@@ -89,7 +89,7 @@ TEST(Promise, RitzOnSpectraDownToRounding) {
   const Block<double> sigma = Matrix(lambda.asDiagonal());
   const DenseTarget<double> target(sigma);
   for (const Index guard : {0, 8}) {
-    const auto result = align<double>(target, 25, {.solver = Solver::ritz, .guard = guard, .keep_iterates = true});
+    const auto result = align_here<double>(target, 25, {.solver = Solver::ritz, .guard = guard, .keep_iterates = true});
     expect_honest(result);
     EXPECT_LE(result.trace.steps.front().objective, 4 * lambda.sum());
     expect_no_rise(Oracle::of_covariance(wide(sigma)), result);
@@ -107,7 +107,7 @@ TEST(Promise, RitzOnSmoothKernels) {
       for (Index j = 0; j < d; ++j) kernel(i, j) = std::exp(-8 * (x(i) - x(j)) * (x(i) - x(j)));
     const Block<double> sigma = block<double>(kernel);
     const DenseTarget<double> target(sigma);
-    const auto result = align<double>(
+    const auto result = align_here<double>(
         target, r, {.steps = 5, .solver = Solver::ritz, .guard = Index(seed % 3), .keep_iterates = true, .seed = seed});
     expect_honest(result);
     expect_no_rise(Oracle::of_covariance(kernel), result);
@@ -133,7 +133,7 @@ struct Suspicious {
 void expect_refused(const Suspicious& target, const std::string& word) {
   for (const Solver solver : {Solver::paper, Solver::ritz}) {
     const Block<double> start = block<double>(Draw(1).gaussian(10, 3));
-    const auto result = align<double>(target, start, {.steps = 3, .solver = solver});
+    const auto result = align_here<double>(target, start, {.steps = 3, .solver = solver});
     EXPECT_EQ(result.status(), Status::not_a_covariance);
     EXPECT_FALSE(result.trace.certified());
     EXPECT_NE(result.trace.reason.find(word), std::string::npos) << result.trace.reason;
@@ -161,7 +161,7 @@ TEST(Promise, RoundingIsNoObjection) {
     const Block<float> product = factor * factor.transpose();
     const Block<double> sigma = product.cast<double>();  // eigenvalues down to -eps32
     const Suspicious target{sigma, sigma.trace()};
-    const auto result = align<double>(target, block<double>(draw.gaussian(d, d)), {.steps = 3});
+    const auto result = align_here<double>(target, block<double>(draw.gaussian(d, d)), {.steps = 3});
     expect_honest(result);
   }
 }
@@ -176,13 +176,13 @@ TEST(Promise, Float32KnowsWhatItDoesNotKnow) {
   const FeaturesTarget<double, float> mixed(features);
   const Oracle oracle = Oracle::of_factor(centred_factor_of(wide(features)));
   const AlignOptions options{.steps = 6, .solver = Solver::ritz, .keep_iterates = true};
-  const auto in_float = align<float>(coarse, 8, options);
+  const auto in_float = align_here<float>(coarse, 8, options);
   EXPECT_TRUE(unresolved(in_float.trace.steps.back()));
   for (std::size_t k = 0; k < in_float.iterates.size(); ++k) {
     const Step& row = in_float.trace.steps[k];
     EXPECT_LE(std::abs(Real(row.objective) - oracle.objective(wide(in_float.iterates[k]))), row.resolution);
   }
-  const auto in_double = align<double>(mixed, 8, options);
+  const auto in_double = align_here<double>(mixed, 8, options);
   EXPECT_FALSE(unresolved(in_double.trace.steps.back()));
   EXPECT_LE(oracle.objective(wide(in_double.factor)), oracle.objective(wide(in_float.factor)));
 }

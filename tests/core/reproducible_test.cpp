@@ -32,7 +32,7 @@ TEST(Reproducible, RandomStartsBySeed) {
   AlignOptions options;
   options.seed = 5;
   options.keep_iterates = true;
-  const auto result = align<float>(target, 4, options);
+  const auto result = align_here<float>(target, 4, options);
   EXPECT_EQ(result.iterates.at(0), random_start<float>(target, 4, 5));
 }
 
@@ -65,8 +65,8 @@ TEST(Reproducible, StridedStartsAreTheSame) {
   Block<double> wider = Block<double>::Constant(17, 9, 1e300);
   wider.middleCols(2, 4) = p.start;
   const DenseTarget<double> target(p.sigma);
-  const auto a = align<double>(target, p.start);
-  const auto b = align<double>(target, wider.middleCols(2, 4));
+  const auto a = align_here<double>(target, p.start);
+  const auto b = align_here<double>(target, wider.middleCols(2, 4));
   EXPECT_EQ(a.factor, b.factor);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 template <Storage Scalar>
 Result<Scalar> ritz(TargetRef<Scalar> target, const Block<Scalar>& start, Index steps, Index guard, bool wide_polish) {
-  return align<Scalar>(
+  return align_here<Scalar>(
       target, start,
       {.steps = steps, .solver = Solver::ritz, .guard = guard, .wide_polish = wide_polish, .keep_iterates = true});
 }
@@ -82,7 +82,8 @@ TYPED_TEST(Ritz, AtLeastAsGoodAsThePapersStepFromTheSameRitzState) {
     const Matrix state = v * eigen.eigenvectors() * eigen.eigenvalues().cwiseSqrt().asDiagonal();
     const double reached = double(p.oracle.objective(wide(reported.factor)));
     for (const double alpha : {0.1, 0.5, 0.9, 1.0, 1.1, 1.3, 1.5, 1.9}) {
-      const auto step = align<Scalar>(target, block<Scalar>(state), {.steps = 1, .step_size = StepSize::alpha(alpha)});
+      const auto step =
+          align_here<Scalar>(target, block<Scalar>(state), {.steps = 1, .step_size = StepSize::alpha(alpha)});
       const double unit = units(p.oracle, step.factor);
       // What is promised: the bound of a Ritz step is below that of the paper's for every alpha.
       EXPECT_LE(reported.trace.steps[1].objective_bound, step.trace.steps[1].objective_bound + unit) << alpha;
@@ -116,7 +117,7 @@ TYPED_TEST(Ritz, OnePassPerStep) {
     EXPECT_EQ(result.trace.passes_total, steps + 1);
     for (const Step& step : result.trace.steps) EXPECT_EQ(step.passes, step.index);
     const Counting unevaluated{dense};
-    align<Scalar>(unevaluated, p.start, {.steps = steps, .solver = Solver::ritz, .evaluate_last = false});
+    align_here<Scalar>(unevaluated, p.start, {.steps = steps, .solver = Solver::ritz, .evaluate_last = false});
     EXPECT_EQ(unevaluated.applies, steps);
   }
 }
@@ -163,7 +164,7 @@ TEST(RitzOptions, RefusesWhatBelongsToThePapersStep) {
   const DenseTarget<double> target(p.sigma);
   const auto with = [&](AlignOptions options) {
     options.solver = Solver::ritz;
-    align<double>(target, p.start, options);
+    align_here<double>(target, p.start, options);
   };
   EXPECT_THROW(with({.step_size = StepSize::alpha(1)}), std::invalid_argument);
   EXPECT_THROW(with({.step_size = StepSize::line_search()}), std::invalid_argument);

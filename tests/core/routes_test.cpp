@@ -36,7 +36,7 @@ void check_route(TargetRef<Scalar> target, const Oracle& oracle, const Block<Sca
   AlignOptions options;
   options.steps = 0;
   options.route = route;
-  const auto result = align<Scalar>(target, y, options);
+  const auto result = align_here<Scalar>(target, y, options);
   REQUIRE_LE(std::abs(result.trace.steps[0].objective - oracle.objective(wide(y))),
              descent_limit * kappa * eps_units<Scalar>(oracle, wide(y)));
   if (route != Route::automatic) {

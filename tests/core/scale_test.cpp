@@ -54,14 +54,18 @@ TEST(Scale, BeyondThePromiseItIsRightOrNotFinite) {
   const auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 1});
   const DenseTarget<double> plain(p.sigma);
   for (const Solver solver : {Solver::paper, Solver::ritz}) {
-    const auto expected = align<double>(plain, p.start, {.steps = 3, .solver = solver});
+    const auto expected = align_here<double>(plain, p.start, {.steps = 3, .solver = solver});
     for (const int power : {504, 508, 510, 512, 532, 664, 996}) {
       SCOPED_TRACE(power);
       const Block<double> sigma = p.sigma * std::ldexp(1.0, power), start = p.start * std::ldexp(1.0, power / 2);
-      const auto result = align<double>(DenseTarget<double>(sigma), start, {.steps = 3, .solver = solver});
+      const auto result = align_here<double>(DenseTarget<double>(sigma), start, {.steps = 3, .solver = solver});
       if (result.status() == Status::not_finite) continue;
-      ASSERT_EQ(result.trace.steps.size(), expected.trace.steps.size());
-      for (std::size_t k = 0; k < expected.trace.steps.size(); ++k)
+      // At the end of the road one of the two may see, by a last bit, that there is nothing left to gain.
+      const std::size_t rows = std::min(result.trace.steps.size(), expected.trace.steps.size());
+      ASSERT_GE(rows, 2u);
+      EXPECT_NEAR(std::ldexp(result.trace.steps.back().objective, -power), expected.trace.steps.back().objective,
+                  1e-12 * plain.trace());
+      for (std::size_t k = 0; k < rows; ++k)
         EXPECT_NEAR(std::ldexp(result.trace.steps[k].objective, -power), expected.trace.steps[k].objective,
                     1e-12 * plain.trace());
     }
@@ -113,7 +117,7 @@ TEST(Scale, RandomStarts) {
     EXPECT_LT(ratio<double>(real(start).squaredNorm() - p.oracle.trace(), 5, p.oracle.trace()), ratio_limit);
     AlignOptions options;
     options.steps = 3;
-    EXPECT_EQ(align<double>(target, 5, options).status(), Status::step_limit);
+    EXPECT_EQ(align_here<double>(target, 5, options).status(), Status::step_limit);
   }
 }
 

@@ -162,8 +162,8 @@ TYPED_TEST(Singular, ZeroStart) {
   }
 }
 
-// What completion draws may be ill-conditioned (rank = d: no draw to spare). Its energies come from a Gram matrix, whose
-// rounding is that of the largest: what is filled in must be short enough for the promise all the same.
+// What completion draws may be ill-conditioned (rank = d: no draw to spare). Its energies come from a Gram matrix,
+// whose rounding is that of the largest: what is filled in must be short enough for the promise all the same.
 TYPED_TEST(Singular, IllConditionedDraws) {
   for (const Index dim : {2, 3}) {
     const auto p = make_problem<TypeParam>({.dim = dim, .rank = dim, .seed = 7});

@@ -146,7 +146,7 @@ TYPED_TEST(Starts, OfConstantFeaturesAreZero) {
       EXPECT_EQ(covariance<TypeParam>(z, w).norm(), 0);
       AlignOptions options;
       options.steps = 2;
-      const auto result = align<TypeParam>(target, rank, options);
+      const auto result = align_here<TypeParam>(target, rank, options);
       EXPECT_EQ(result.factor.norm(), 0);
     }
   }

@@ -15,7 +15,7 @@ namespace {
 struct HonestRun {
   Problem<double> problem = make_problem<double>({.dim = 17, .rank = 4, .seed = 2});
   DenseTarget<double> target{problem.sigma};
-  Result<double> result = align<double>(target, problem.start, {.steps = 4});
+  Result<double> result = align_here<double>(target, problem.start, {.steps = 4});
 };
 
 bool holds(const Verification& found, const std::string& name) {

@@ -34,8 +34,8 @@ template <Storage Scalar>
 void check(const Block<Scalar>& y, Index expected_cols) {
   Block<Scalar> q(y.rows(), y.cols());
   Basis basis;
-  kernels::Panels panels;
-  make_basis<Scalar>(y, q, basis, panels);
+  HostSpace<Scalar> space;
+  make_basis(space, y, q, basis);
   ASSERT_TRUE(basis.finite);
   EXPECT_EQ(basis.cols, expected_cols);
   const Small wide_q = q.leftCols(basis.cols).template cast<double>();
@@ -73,8 +73,8 @@ TEST(Basis, OfNothingIsEmpty) {
   const Block<double> y = Block<double>::Zero(10, 3);
   Block<double> q(10, 3);
   Basis basis;
-  kernels::Panels panels;
-  make_basis<double>(y, q, basis, panels);
+  HostSpace<double> space;
+  make_basis(space, y, q, basis);
   EXPECT_TRUE(basis.finite);
   EXPECT_EQ(basis.cols, 0);
 }
@@ -84,8 +84,8 @@ TEST(Basis, SaysWhereYIsNotFinite) {
   y(4, 1) = std::numeric_limits<double>::infinity();
   Block<double> q(10, 3);
   Basis basis;
-  kernels::Panels panels;
-  make_basis<double>(y, q, basis, panels);
+  HostSpace<double> space;
+  make_basis(space, y, q, basis);
   EXPECT_FALSE(basis.finite);
 }
 

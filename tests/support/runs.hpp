@@ -3,6 +3,7 @@
 // Short forms of the runs that many tests make.
 #pragma once
 
+#include "place.hpp"
 #include "problems.hpp"
 #include "require.hpp"
 
@@ -38,7 +39,7 @@ Matrix certificate_factor(TargetRef<Scalar> target, const Block<Scalar>& y, Rout
   options.route = route;
   options.evaluate_last = false;
   options.keep_iterates = true;
-  return wide(align<Scalar>(target, y, options).iterates.at(1));
+  return wide(align_here<Scalar>(target, y, options).iterates.at(1));
 }
 
 // A run whose iterates are kept.
@@ -48,7 +49,7 @@ Result<Scalar> run(TargetRef<Scalar> target, const Block<Scalar>& start, Index s
   options.steps = steps;
   options.step_size = step_size;
   options.keep_iterates = true;
-  return align<Scalar>(target, start, options);
+  return align_here<Scalar>(target, start, options);
 }
 
 // F and its slope along a run, from the definition.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loop that every solver runs in: look at the iterate, complete its row, hand it out, step.
+// The loop that every solver runs in: evaluate the iterate, complete its row, hand it out, step.
 #pragma once
 
 #include <itspace/align.hpp>
@@ -22,24 +22,27 @@ struct StepOutcome {
 
 // A Solver has
 //   Recorder& recorder();
-//   std::optional<Status> look_at(k, last);    the pass at Y_k; completes its row; a status ends the run
-//   const Block<Scalar>& current();            Y_k
+//   Index rank();                              columns of Y
+//   Index passes();                            sweeps made so far
+//   std::optional<Status> evaluate(k, last);   the pass at Y_k; completes its row; a status ends the run
+//   const Block& current();                    Y_k
 //   void keep_best();                          Y_k is the best so far
-//   Block<Scalar> take_best();
+//   Block take_best();
 //   StepOutcome make_step(next_is_last);       makes Y_{k+1} beside Y_k
 //   void advance();                            Y_{k+1} becomes current
-//   StepOutcome shorten_step();                replaces Y_{k+1} by a point nearer to Y_k, after look_at(k+1) has shown
+//   StepOutcome shorten_step();                replaces Y_{k+1} by a point nearer to Y_k, after evaluate(k+1) has shown
 //                                              that F rose; where that was tried often enough Y_k is current again
-template <Storage Scalar, class Solver>
-Result<Scalar> drive(Solver& solver, const AlignOptions& options, const OnStep<Scalar>& on_step) {
-  Result<Scalar> result;
+template <Space S, class Solver>
+BasicResult<S> run_solver(S& space, Index dim, Solver& solver, const AlignOptions& options,
+                          const BasicOnStep<S>& on_step) {
+  BasicResult<S> result;
   if (options.keep_iterates) result.iterates.reserve(static_cast<std::size_t>(options.steps) + 1);
   Recorder& recorder = solver.recorder();
-  recorder.iterate_made(std::nullopt);
+  recorder.iterate_made(std::nullopt, solver.passes());
   std::optional<Status> end;
   for (Index k = 0; !end; ++k) {
     const bool last = k == options.steps;
-    end = solver.look_at(k, last);
+    end = solver.evaluate(k, last);
     // A step that promised nothing and did not descend breaks no promise, and is not taken: nearer points are tried.
     while (end == Status::certificate_failed && recorder.promised_nothing()) {
       recorder.discard_row();
@@ -49,12 +52,15 @@ Result<Scalar> drive(Solver& solver, const AlignOptions& options, const OnStep<S
         recorder.give_reason(std::move(shorter.reason));
         break;
       }
-      recorder.iterate_made(shorter.made);
-      end = solver.look_at(k, last);
+      recorder.iterate_made(shorter.made, solver.passes());
+      end = solver.evaluate(k, last);
     }
     if (recorder.rows() <= k) break;  // the row was taken back, and Y_{k-1} stays
     if (recorder.last_is_best()) solver.keep_best();
-    if (options.keep_iterates) result.iterates.push_back(solver.current());
+    if (options.keep_iterates) {
+      result.iterates.push_back(space.make_block(dim, solver.rank()));
+      space.copy(solver.current(), result.iterates.back());
+    }
     if (on_step && on_step(recorder.row(), solver.current()) == StepAction::stop && !end) end = Status::stopped;
     if (!end && last) end = Status::step_limit;
     if (end) break;
@@ -64,11 +70,11 @@ Result<Scalar> drive(Solver& solver, const AlignOptions& options, const OnStep<S
       recorder.give_reason(std::move(step.reason));
       break;
     }
-    recorder.iterate_made(step.made);
+    recorder.iterate_made(step.made, solver.passes());
     solver.advance();
   }
   result.factor = solver.take_best();
-  result.trace = recorder.finish(*end);
+  result.trace = recorder.finish(*end, solver.passes());
   return result;
 }
 

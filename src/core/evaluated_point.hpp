@@ -11,13 +11,13 @@
 
 namespace itspace {
 
-struct Look {
+struct EvaluatedPoint {
   Basis basis;
   ProductData data;
   Certificate certificate;
-  kernels::BlendNorms norms;  // of Y and B
-  double remainder = 0;       // tr Sigma - ||B||^2 >= 0
-  double doubt = 0;           // of what is promised: promise_doubt
+  BlendNorms norms;      // of Y and B
+  double remainder = 0;  // tr Sigma - ||B||^2 >= 0
+  double doubt = 0;      // of what is promised: promise_doubt
 
   // F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)). The same as ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, but not through
   // B, which is rounded to storage and, where it was completed, doubtful in directions that F does not see.
@@ -43,10 +43,10 @@ struct Look {
   }
 
   // B into `b` by the certificate's coefficients, and the norms. False where B is not finite.
-  template <Storage Scalar>
-  bool lift(Product<Scalar>& product, const ConstBlockView<Scalar>& y, double target_trace, BlockView<Scalar> b) {
+  template <Space S>
+  bool lift(S& space, Product<S>& product, const typename S::ConstView& y, double target_trace, typename S::View b) {
     product.lift(certificate, b);
-    norms = kernels::blend_norms<Scalar>(y, b);
+    norms = space.blend_norms(y, b);
     remainder = std::max(0.0, target_trace - norms.b_squared);
     return std::isfinite(norms.b_squared) && std::isfinite(target_trace) && certificate.finite;
   }

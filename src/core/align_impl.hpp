@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run in any space: what align() does once the options are checked. A place that is not the host's memory includes
+// this header and the two solvers' `_impl.hpp`, and instantiates them for its space.
+#pragma once
+
+#include <itspace/align.hpp>
+#include <itspace/evaluate.hpp>
+
+#include "core/paper_solver.hpp"
+#include "core/ritz_solver.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace itspace {
+
+// Throw std::invalid_argument where the options contradict each other or the target.
+ITSPACE_API void check_options(Index dim, bool has_factor, const AlignOptions& options);
+ITSPACE_API void check_start_cols(Index cols, Index dim);
+
+template <Space S>
+BasicResult<S> run_from(RunContext<S>& context, typename S::Block start, Index rank, const AlignOptions& options,
+                        const BasicOnStep<S>& on_step) {
+  if (options.solver == Solver::ritz) return RitzSolver<S>(context, std::move(start), rank, options).run(on_step);
+  return PaperSolver<S>(context, std::move(start), rank, options).run(on_step);
+}
+
+// Sigma*Omega with seeded Gaussian Omega, scaled to ||Y0||^2 = tr Sigma. One pass over the target.
+template <Space S>
+typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uint64_t seed) {
+  S& space = context.space;
+  const Index d = context.target.dim();
+  auto omega = space.make_block(d, rank), y = space.make_block(d, rank);
+  space.fill_normal(Random(seed), omega);
+  space.scale_columns(omega, SmallVector::Constant(rank, 1 / std::sqrt(static_cast<double>(d))));
+  context.target.apply(omega, y);
+  const double length = space.column_norms(y).stableNorm(), trace = context.target.trace();
+  // Without variance, or with a claim of less than none, there is no size to scale to. In two steps: one factor could
+  // leave the range.
+  if (length > 0 && std::isfinite(length) && trace > 0) {
+    space.scale_columns(y, SmallVector::Constant(rank, 1 / length));
+    space.scale_columns(y, SmallVector::Constant(rank, std::sqrt(trace)));
+  }
+  return y;
+}
+
+// What an evaluation asks of the paper's solver.
+inline AlignOptions evaluation_options(Route route) {
+  AlignOptions options;
+  options.steps = 0;
+  options.completion = false;
+  options.route = route;
+  return options;
+}
+
+template <Space S>
+BasicEvaluation<S> evaluate_at(RunContext<S>& context, typename S::Block factor, Index rank, Route route) {
+  return PaperSolver<S>(context, std::move(factor), rank, evaluation_options(route)).evaluate_start();
+}
+
+}  // namespace itspace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "core/basis.hpp"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace itspace {
+namespace basis_detail {
+
+// Each rotation resolves about eight more digits of the spectrum of Y; double has sixteen.
+inline constexpr int most_rotations = 6;
+
+// Columns are scaled to length one before a rotation. What is shorter than this after it is rounding.
+inline double shortest_column(Index cols) {
+  return 32 * std::numeric_limits<double>::epsilon() * std::sqrt(static_cast<double>(cols));
+}
+
+// The columns worth keeping: longer than `shortest`.
+inline std::vector<Index> long_columns(const Small& gram, double shortest) {
+  std::vector<Index> kept;
+  for (Index j = 0; j < gram.cols(); ++j)
+    if (gram(j, j) > shortest * shortest) kept.push_back(j);
+  return kept;
+}
+
+// Y'Y and ||Y||^2; false where they are not finite.
+template <Space S>
+bool gather_gram(S& space, const typename S::ConstView& y, Basis& basis) {
+  basis.y_gram = gram(space, y, y);
+  basis.y_squared = basis.y_gram.trace();
+  basis.finite = basis.y_gram.allFinite();
+  return basis.finite;
+}
+
+}  // namespace basis_detail
+
+template <Space S>
+void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis) {
+  const Index r = y.cols();
+  basis.r.setIdentity(r, r);
+  basis.inverse.setIdentity(r, r);
+  basis.orthonormal = basis.direct = true;
+  basis.cols = 0;
+  if (!basis_detail::gather_gram(space, y, basis)) return;
+  Small inner_gram = basis.y_gram;
+
+  // Each stage starts from the block of the one before, so that Y = Q R holds to rounding whatever the condition
+  // number: a rotation makes graded columns, which storage keeps to their own relative accuracy.
+  double shortest = 0;
+  for (int stage = 0; stage <= basis_detail::most_rotations; ++stage) {
+    const std::vector<Index> kept = basis_detail::long_columns(inner_gram, shortest);
+    const BasisStage step = make_basis_stage(inner_gram(kept, kept));
+    basis.finite = step.found;
+    if (!step.found) return;
+    Small from_all = Small::Zero(inner_gram.cols(), step.inverse.cols());  // zero rows for the columns that are dropped
+    from_all(kept, Eigen::all) = step.inverse;
+    basis.cols = step.inverse.cols();
+    const auto made = space.columns(q, 0, basis.cols);
+    if (stage == 0) {
+      multiply(space, y, from_all, made);
+    } else {
+      multiply(space, space.columns(q, 0, inner_gram.cols()), from_all, made);
+    }
+    basis.r = step.step * basis.r(kept, Eigen::all);
+    basis.inverse = basis.inverse * from_all;
+    if (step.trusted && stage == 0 && step.accurate) return;
+    if (step.trusted) break;
+    basis.direct = false;
+    shortest = basis_detail::shortest_column(r);
+    inner_gram = gram(space, made, made);
+  }
+  // R <- R + Q'(Y - QR), in r x r data.
+  Small inner;
+  const typename S::ConstView made = space.columns(q, 0, basis.cols);
+  const GramRequest<typename S::ConstView> requests[] = {{made, made, inner_gram}, {made, y, inner}};
+  space.grams(requests);
+  basis.r += inner - inner_gram * basis.r;
+}
+
+template <Space S>
+void make_scaled_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis) {
+  const Index r = y.cols();
+  basis.orthonormal = false;
+  basis.direct = true;
+  basis.cols = 0;
+  if (!basis_detail::gather_gram(space, y, basis)) return;
+  basis.cols = r;
+  int exponent = 0;
+  std::frexp(std::sqrt(basis.y_squared), &exponent);
+  basis.r = std::ldexp(1.0, exponent) * Small::Identity(r, r);
+  basis.inverse = std::ldexp(1.0, -exponent) * Small::Identity(r, r);
+  const auto scaled = space.columns(q, 0, r);
+  space.copy(y, scaled);
+  space.scale_columns(scaled, basis.inverse.diagonal());
+}
+
+}  // namespace itspace

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The target of a run, with its sweeps counted where they are made: each product with Sigma, or with its factor T, is
+// one sweep over the data, whatever the number of columns. Nothing else in the core calls the target.
+#pragma once
+
+#include <itspace/target.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace itspace {
+
+template <Space S>
+class CountedTarget {
+ public:
+  using View = typename S::View;
+  using ConstView = typename S::ConstView;
+
+  CountedTarget(S& space, BasicTargetRef<S> target) : space_(&space), target_(target) {}
+
+  // `stand_in` answers from here on in place of the target, at no sweep over it: the root that was made of its entries.
+  void replace_by(BasicTargetRef<S> stand_in) {
+    target_ = stand_in;
+    counts_ = false;
+  }
+
+  Index dim() const { return target_.dim(); }
+  bool has_factor() const { return target_.has_factor(); }
+  Index factor_cols() const { return target_.factor_cols(); }
+  std::uint64_t version() const { return target_.version(); }
+  Index passes() const { return passes_; }
+
+  // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen.
+  void apply(const ConstView& in, View out) {
+    space_->poison(out);
+    target_.apply(in, out);
+    count();
+  }
+  void apply_factor_transposed(const ConstView& in, View out) {
+    target_.apply_factor_transposed(in, out);
+    count();
+  }
+  void apply_factor(const ConstView& in, View out) {
+    target_.apply_factor(in, out);
+    count();
+  }
+
+  // A target may gather its trace in its first sweep. Where none was needed so far (a start of zeros) one is made.
+  double trace() {
+    if (!swept_) {
+      auto column = space_->make_block(dim(), 1), image = space_->make_block(dim(), 1);
+      space_->set_zero(column);
+      apply(column, image);
+    }
+    return target_.trace();
+  }
+
+ private:
+  void count() {
+    swept_ = true;
+    passes_ += counts_ ? 1 : 0;
+  }
+
+  S* space_;
+  BasicTargetRef<S> target_;
+  Index passes_ = 0;
+  bool counts_ = true, swept_ = false;
+};
+
+}  // namespace itspace

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <itspace/space.hpp>
+
+#include "kernels/block_ops.hpp"
+
+#include <cmath>
+#include <limits>
+
+namespace itspace {
+
+template <Storage Scalar>
+HostSpace<Scalar>::HostSpace() : panels_(std::make_unique<kernels::Panels>()) {}
+template <Storage Scalar>
+HostSpace<Scalar>::~HostSpace() = default;
+
+template <Storage Scalar>
+void HostSpace<Scalar>::grams(std::span<const GramRequest<ConstView>> requests) {
+  for (const auto& request : requests) {
+    if (request.of_itself) {
+      kernels::self_gram<Scalar>(request.a, *request.out, *panels_);
+    } else {
+      kernels::gram<Scalar>(request.a, request.b, *request.out, *panels_);
+    }
+  }
+}
+
+template <Storage Scalar>
+SmallVector HostSpace<Scalar>::column_norms(const ConstView& a) {
+  SmallVector norms;
+  kernels::column_squares<Scalar>(a, norms);
+  // Squares leave double's range before lengths do.
+  constexpr double smallest = std::numeric_limits<double>::min() / std::numeric_limits<double>::epsilon();
+  for (Index j = 0; j < a.cols(); ++j) {
+    const bool in_range = norms(j) >= smallest && norms(j) <= std::numeric_limits<double>::max();
+    norms(j) = in_range ? std::sqrt(norms(j)) : a.col(j).template cast<double>().stableNorm();
+  }
+  return norms;
+}
+
+template <Storage Scalar>
+BlendNorms HostSpace<Scalar>::blend_norms(const ConstView& y, const ConstView& b) {
+  return kernels::blend_norms<Scalar>(y, b);
+}
+
+template <Storage Scalar>
+void HostSpace<Scalar>::multiply(const ConstView& a, const Small& m, View out, Write write) {
+  kernels::multiply<Scalar>(a, m, out, *panels_, write);
+}
+
+template <Storage Scalar>
+void HostSpace<Scalar>::blend(const ConstView& y, const ConstView& b, double alpha, View out) {
+  kernels::blend<Scalar>(y, b, alpha, out);
+}
+
+template <Storage Scalar>
+void HostSpace<Scalar>::scale_columns(View block, const SmallVector& factors) {
+  for (Index i = 0; i < block.rows(); ++i) {
+    Scalar* row = block.data() + i * block.outerStride();
+    for (Index j = 0; j < block.cols(); ++j) row[j] = static_cast<Scalar>(static_cast<double>(row[j]) * factors(j));
+  }
+}
+
+template <Storage Scalar>
+void HostSpace<Scalar>::poison(View block) {
+  if (block.rows() > 0) block.row(0).setConstant(std::numeric_limits<Scalar>::quiet_NaN());
+}
+
+template <Storage Scalar>
+bool HostSpace<Scalar>::is_poisoned(const ConstView& block) {
+  return block.rows() > 1 && !block.row(0).allFinite() && block.bottomRows(block.rows() - 1).allFinite();
+}
+
+template class HostSpace<float>;
+template class HostSpace<double>;
+
+}  // namespace itspace

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the suite makes its runs. With ITSPACE_TEST_PLACE=split:P in the environment the solvers run in a SplitSpace of
+// P parts, else in the memory of the host; the tests are the same.
+#pragma once
+
+#include <itspace/align.hpp>
+#include <itspace/evaluate.hpp>
+
+namespace itspace::test {
+
+// 0: on the host.
+Index parts_of_this_place();
+
+template <Storage Scalar>
+Result<Scalar> align_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
+                          const AlignOptions& options = {}, const std::type_identity_t<OnStep<Scalar>>& on_step = {});
+template <Storage Scalar>
+Result<Scalar> align_here(TargetRef<Scalar> target, Index rank, const AlignOptions& options = {},
+                          const std::type_identity_t<OnStep<Scalar>>& on_step = {});
+template <Storage Scalar>
+Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
+                                 Route route = Route::automatic);
+
+// The same in so many parts, wherever the suite runs.
+template <Storage Scalar>
+Result<Scalar> align_split(Index parts, TargetRef<Scalar> target,
+                           const std::type_identity_t<ConstBlockView<Scalar>>& start, const AlignOptions& options = {},
+                           const std::type_identity_t<OnStep<Scalar>>& on_step = {});
+
+}  // namespace itspace::test
