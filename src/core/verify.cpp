@@ -66,6 +66,11 @@ class Rounding {
   double eps_, rank_, target_trace_;
 };
 
+// Distances to two versions of a target are not compared.
+bool comparable(const Step& before, const Step& row) {
+  return before.target_version == row.target_version;
+}
+
 // The first row for which `broken` finds something to say, as a claim about all rows.
 template <class Broken>
 Claim every_row(const std::string& name, const Trace& trace, const std::string& claimed, Broken broken) {
@@ -107,7 +112,8 @@ bool owns_up(const Step& row) {
 Claim monotone_claim(const Trace& trace, const Rounding& rounding) {
   return every_row("monotone objective", trace, "no row above the one before",
                    [&](const Step& before, const Step& row) -> std::string {
-                     if (owns_up(row) || !(row.objective > before.objective + rounding.between(before, row))) return "";
+                     if (owns_up(row) || !comparable(before, row)) return "";
+                     if (!(row.objective > before.objective + rounding.between(before, row))) return "";
                      return text("objective ", precise(row.objective), " after ", precise(before.objective));
                    });
 }
@@ -152,7 +158,7 @@ Claim promise_claim(const Trace& trace, const Rounding& rounding) {
                      if (trace.solver == "paper" && !std::isnan(plain) && !may_be_swap(trace, row) &&
                          !is_plain(trace, before, row, rounding))
                        return text("promises ", precise(row.promised_descent), ", the method ", precise(plain));
-                     if (std::isnan(row.objective) || owns_up(row)) return "";
+                     if (std::isnan(row.objective) || owns_up(row) || !comparable(before, row)) return "";
                      const double descent = before.objective - row.objective;
                      if (!(std::abs(descent - row.actual_descent) <= rounding.of_sums(before)))
                        return text("says it descended by ", precise(row.actual_descent), ", its objectives by ",
@@ -186,6 +192,7 @@ Claim certified_claim(const Trace& trace, const Rounding& rounding) {
                        return text("not certified, but the status is ", name(trace.status));
                      if (!row.certified.value_or(false)) return "";
                      if (std::isnan(row.objective)) return "certified, but its objective was not evaluated";
+                     if (!comparable(before, row)) return "certified, but the target changed";
                      return keeps_promise(before, row, rounding) ? "" : "certified, but it broke its promise";
                    });
 }
@@ -197,7 +204,8 @@ std::optional<Claim> finite_length_claim(const Trace& trace, const Rounding& rou
   for (std::size_t k = 1; k < trace.steps.size(); ++k) {
     const Step &before = trace.steps[k - 1], &row = trace.steps[k];
     if (std::isnan(row.objective) || owns_up(row)) break;
-    if (trace.solver != "paper" || std::isnan(weighted_step(trace, row))) return std::nullopt;
+    if (trace.solver != "paper" || !comparable(before, row) || std::isnan(weighted_step(trace, row)))
+      return std::nullopt;
     if (may_be_swap(trace, row) && !is_plain(trace, before, row, rounding)) return std::nullopt;
     length += weighted_step(trace, row);
     gaps += before.certificate_gap;

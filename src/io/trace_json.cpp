@@ -39,6 +39,7 @@ Json to_json_object(const Step& step) {
   json["objective_bound"] = number(step.objective_bound);
   json["allowance"] = number(step.allowance);
   json["certified"] = step.certified ? Json(*step.certified) : Json(nullptr);
+  json["target_version"] = step.target_version;
   json["passes"] = step.passes;
   json["seconds"] = number(step.seconds);
   return json;
@@ -177,6 +178,9 @@ Step read_step(const Reader& json, Index row) {
   step.objective_bound = json.has("objective_bound") ? json.at("objective_bound").number_or_null() : not_a_number;
   step.allowance = json.has("allowance") ? json.at("allowance").number_or_null() : not_a_number;
   step.certified = json.at("certified").truth_or_null();
+  if (json.has("target_version")) {
+    step.target_version = static_cast<std::uint64_t>(json.at("target_version").count());
+  }
   step.passes = json.at("passes").count();
   step.seconds = json.at("seconds").number_or_null();
   return step;
