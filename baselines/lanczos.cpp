@@ -19,7 +19,7 @@ class Operator {
   Index cols() const { return target_.dim(); }
   void perform_op(const double* in, double* out) const {
     ++passes_;
-    target_.apply(Eigen::Map<const Block<double>>(in, rows(), 1), Eigen::Map<Block<double>>(out, rows(), 1));
+    target_.apply(Eigen::Map<const RowMajorMatrix<double>>(in, rows(), 1), Eigen::Map<RowMajorMatrix<double>>(out, rows(), 1));
   }
   Index passes() const { return passes_; }
 

@@ -179,7 +179,7 @@ LeadingPairs leading_pairs(const Small& a, Index count, Index& passes) {
   const Index d = a.rows();
   if (pays(d, count)) {
     // The library's own product, which knows the fastest orientation.
-    const DenseTarget<double> target(a.data(), d, d);
+    const DenseTarget<double> target(borrow(a.data(), d, d, d));
     Block<double> rows, products;
     LeadingPairs pairs = leading_pairs_by_krylov(
         [&](const Columns& in, ColumnsRef out) {
@@ -204,7 +204,7 @@ LeadingPairs leading_pairs(const Small& a, Index count, Index& passes) {
 LeadingPairs leading_pairs_of_product(const Small& w, const SmallVector& weights, Index count, Index& passes) {
   const Index d = w.rows();
   if (pays(d, count)) {
-    const Eigen::Map<const Block<double>> transposed(w.data(), w.cols(), d);  // w' by rows is w by columns
+    const Eigen::Map<const RowMajorMatrix<double>> transposed(w.data(), w.cols(), d);  // w' by rows is w by columns
     Block<double> rows, inner, products;
     LeadingPairs pairs = leading_pairs_by_krylov(
         [&](const Columns& in, ColumnsRef out) {

@@ -25,7 +25,7 @@ int main(int argc, char** argv) {
     for (Index j = 0; j < d; ++j)
       features(i, j) = static_cast<float>(random.bits(static_cast<std::uint64_t>(i * d + j)) >> 40) * 0x1p-24F +
                        static_cast<float>((i * 31 + j / 4096 * 7) % 97) * 0.01F;
-  const FeaturesTarget<float> target(features);
+  const FeaturesTarget<float> target(borrow(features));
   const auto result = align<float>(target, r, {.steps = 2});
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);

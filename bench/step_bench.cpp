@@ -62,7 +62,7 @@ BENCHMARK(sgemm)->DenseRange(rows_plain, cols_transposed);
 
 // The seconds of one step, from the trace: everything between two iterates, certificate and record included.
 void time_steps(benchmark::State& state, const AlignOptions& options) {
-  const DenseTarget<float> target(problem().sigma);
+  const DenseTarget<float> target(borrow(problem().sigma));
   for (auto _ : state) {
     const Trace trace = align<float>(target, problem().start, options).trace;
     state.SetIterationTime((trace.steps.back().seconds - trace.steps.front().seconds) /
@@ -87,7 +87,7 @@ BENCHMARK(line_search_step)->UseManualTime();
 // From Sigma in memory to Y_1.
 void first_iterate(benchmark::State& state) {
   for (auto _ : state) {
-    const DenseTarget<float> target(problem().sigma);
+    const DenseTarget<float> target(borrow(problem().sigma));
     const auto result = align<float>(target, problem().start, {.steps = 1, .evaluate_last = false});
     benchmark::DoNotOptimize(result.factor.data());
   }

@@ -18,13 +18,6 @@ namespace itspace::cli {
 
 namespace {
 
-// The same memory, not a second owner of it.
-template <Storage Scalar>
-HeldBlock<Scalar> borrow(const HeldBlock<Scalar>& values) {
-  const auto view = values.view();
-  return {view.data(), view.rows(), view.cols(), view.outerStride()};
-}
-
 template <Storage Scalar>
 Eigen::VectorXd leading_of(const Input<Scalar>& input, const Eigen::VectorXd& weights, Index count) {
   if (input.kind == Kind::covariance) return leading_eigenvalues<Scalar>(input.values.view(), count);
@@ -40,12 +33,12 @@ typename ProblemTarget<Scalar, Data>::Base ProblemTarget<Scalar, Data>::make_bas
                                                                                   const Eigen::VectorXd& weights) {
   switch (input.kind) {
     case Kind::features:
-      if (weights.size() == 0) return FeaturesTarget<Scalar, Data>(borrow(input.values));
-      return FeaturesTarget<Scalar, Data>(borrow(input.values), weights);
+      if (weights.size() == 0) return FeaturesTarget<Scalar, Data>(input.values);
+      return FeaturesTarget<Scalar, Data>(input.values, weights);
     case Kind::factor:
-      return FactorTarget<Scalar, Data>(borrow(input.values));
+      return FactorTarget<Scalar, Data>(input.values);
     default:
-      return DenseTarget<Scalar, Data>(borrow(input.values));
+      return DenseTarget<Scalar, Data>(input.values);
   }
 }
 

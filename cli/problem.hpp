@@ -14,9 +14,8 @@
 
 namespace itspace::cli {
 
-// The target of a run with blocks of Scalar, on data of Data (float under double is mixed precision). Borrows the
-// values of `input`, which must outlive it, and stays where it was made, because a ridge refers to the operator below
-// it.
+// The target of a run with blocks of Scalar, on data of Data (float under double is mixed precision). Shares the
+// values of `input`, which must outlive it for the rest.
 template <Storage Scalar, Storage Data = Scalar>
 class ProblemTarget {
  public:

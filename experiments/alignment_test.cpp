@@ -49,7 +49,7 @@ double largest_difference(const Block<double>& a, const Block<double>& b) {
 TEST(Methods, RowKIsWhatKStepsGive) {
   const Problem given = problem();
   const MethodRun run = method_named("paper-0.9").run(given, {.steps = 4}, {});
-  const DenseTarget<double> target(given.target_covariance());
+  const DenseTarget<double> target(borrow(given.target_covariance()));
   ASSERT_EQ(run.timed.result.iterates.size(), 5u);
   for (Index k = 0; k <= 4; ++k) {
     const Block<double> expected =
@@ -103,7 +103,7 @@ TEST(Methods, EveryOneStartsAtTheTruncatedSourceAndKeepsItsClocks) {
 TEST(Methods, ThoseThatAimAtTheTargetArrive) {
   const Problem given = problem();
   const Block<double> best = truncate<double>(given.target_covariance(), rank);
-  const DenseTarget<double> target(given.target_covariance());
+  const DenseTarget<double> target(borrow(given.target_covariance()));
   const double floor = target_distance_squared<double>(best, target);
   for (const char* id : {"ritz", "bw-gd", "bw-gd-unit", "bw-geodesic", "euclidean", "log-euclidean", "airm", "coral",
                          "randomized-svd", "lobpcg", "block-krylov"}) {

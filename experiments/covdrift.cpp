@@ -139,7 +139,7 @@ class Cell {
                  options.rank, seed, tuning),
         operator_(problem_.target_covariance()) {
     drift_of(state, setting, seed).apply(test_);
-    const DenseTarget<double> source(problem_.start_covariance());
+    const DenseTarget<double> source(borrow(problem_.start_covariance()));
     to_ = model_of<double>(source, problem_.start(), state.source.mean);
     endpoint_ = spectral ? leading_of(problem_.spectral_target())
                          : truncate<double>(problem_.target_covariance(), options.rank);

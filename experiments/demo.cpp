@@ -189,7 +189,7 @@ int run(const DemoOptions& options) {
   std::fflush(stdout);
 
   const Stopwatch floor_watch;
-  const FeaturesTarget<float> target(domains.target.features);
+  const FeaturesTarget<float> target(borrow(domains.target.features));
   const Eigen::VectorXd leading =
       leading_eigenvalues_of_factor(compact_factor<float>(domains.target.features), options.rank);
   Yardstick yardstick;

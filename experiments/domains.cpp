@@ -58,7 +58,7 @@ DomainPair power_law_domains() {
   mixing *= 1.0f / std::sqrt(static_cast<float>(dim));
   mixing.diagonal().array() += 1.0f;
   const Block<float> axes =
-      Eigen::HouseholderQR<Block<float>>(mixing).householderQ() * Block<float>::Identity(dim, dim);
+      Eigen::HouseholderQR<RowMajorMatrix<float>>(mixing).householderQ() * Block<float>::Identity(dim, dim);
 
   Eigen::VectorXf scales(dim);
   for (Index i = 0; i < dim; ++i) scales[i] = static_cast<float>(std::pow(static_cast<double>(i + 1), -decay / 2));

@@ -80,7 +80,7 @@ LinearHead head_of(const model& solved) {
   const std::vector<int> order(solved.label, solved.label + solved.nr_class);
   const std::vector<int> classes = distinct(order);
   const Index d = solved.nr_feature, columns = solved.nr_class == 2 ? 1 : solved.nr_class;
-  const Eigen::Map<const Block<double>> w(solved.w, d + 1, columns);
+  const Eigen::Map<const RowMajorMatrix<double>> w(solved.w, d + 1, columns);
   Block<double> weights(columns, d);
   SmallVector bias(columns);
   for (Index row = 0; row < columns; ++row) {

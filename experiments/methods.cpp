@@ -78,7 +78,7 @@ TimedResult row_by_row(const Problem& problem, const Budget& budget, const OnSte
 
 Method by_align(MethodInfo info, const AlignOptions& options) {
   return {std::move(info), [options](const Problem& problem, const Budget& budget, const OnStep<double>& on_step) {
-            const DenseTarget<double> target(problem.target_covariance());
+            const DenseTarget<double> target(borrow(problem.target_covariance()));
             return MethodRun{row_by_row(problem, budget, on_step,
                                         [&](Index k) {
                                           AlignOptions of_k = options;
@@ -95,7 +95,7 @@ using Eigensolver = Result<double> (*)(TargetRef<double>, Index, const Block<dou
 Method by_eigensolver(MethodInfo info, Eigensolver solve, bool nystrom) {
   return {std::move(info),
           [solve, nystrom](const Problem& problem, const Budget& budget, const OnStep<double>& on_step) {
-            const DenseTarget<double> target(problem.target_covariance());
+            const DenseTarget<double> target(borrow(problem.target_covariance()));
             return MethodRun{row_by_row(problem, budget, on_step,
                                         [&](Index k) {
                                           return solve(target, problem.rank(), &problem.start(),
@@ -111,7 +111,7 @@ constexpr Index lanczos_restarts = 1000;
 
 Method by_lanczos(MethodInfo info) {
   Method method{std::move(info), [](const Problem& problem, const Budget&, const OnStep<double>& on_step) {
-                  const DenseTarget<double> target(problem.target_covariance());
+                  const DenseTarget<double> target(borrow(problem.target_covariance()));
                   return MethodRun{row_by_row(problem, Budget{.steps = std::size(lanczos_tolerances)}, on_step,
                                               [&](Index k) {
                                                 return baselines::lanczos(target, problem.rank(), &problem.start(),
@@ -142,7 +142,7 @@ constexpr Index iterations_per_step = 10;
 template <class Run>
 double best_epsilon(const Problem& problem, const std::string& name, const Run& run) {
   if (const auto known = problem.tuning().find(name); known != problem.tuning().end()) return known->second;
-  const DenseTarget<double> target(problem.target_covariance());
+  const DenseTarget<double> target(borrow(problem.target_covariance()));
   double best = epsilon_grid[0], lowest = std::numeric_limits<double>::infinity();
   for (const double epsilon : epsilon_grid) {
     const Block<double> factor = run(epsilon, OnStep<double>{}).result.factor;

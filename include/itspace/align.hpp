@@ -104,13 +104,14 @@ using OnStep = BasicOnStep<HostSpace<Scalar>>;
 
 // From an explicit start, d x r.
 template <Storage Scalar>
-ITSPACE_API Result<Scalar> align(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
+ITSPACE_API Result<Scalar> align(const TargetArgument<Scalar>& target,
+                                 const std::type_identity_t<ConstBlockView<Scalar>>& start,
                                  const AlignOptions& options = {},
                                  const std::type_identity_t<OnStep<Scalar>>& on_step = {});
 
 // From the seeded random start Y0 = Sigma*Omega, scaled to ||Y0||^2 = tr Sigma (one pass, counted).
 template <Storage Scalar>
-ITSPACE_API Result<Scalar> align(TargetRef<Scalar> target, Index rank, const AlignOptions& options = {},
+ITSPACE_API Result<Scalar> align(const TargetArgument<Scalar>& target, Index rank, const AlignOptions& options = {},
                                  const std::type_identity_t<OnStep<Scalar>>& on_step = {});
 
 }  // namespace itspace

@@ -28,7 +28,7 @@ template <Storage Scalar>
 ITSPACE_API Block<double> compact_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
 
 template <Storage Scalar>
-ITSPACE_API Eigen::VectorXd mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
+ITSPACE_API Vector mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
 
 // (A + A')/2 in place. @pre square.
 template <Storage Scalar>
@@ -58,8 +58,8 @@ ITSPACE_API void check_covariance(const ConstBlockView<Scalar>& sigma,
 // Eigenvalues of sigma, of the covariance of features (through the smaller of n and d), of F F': the `count` largest,
 // in descending order (fewer if the matrix has fewer).
 template <Storage Scalar>
-ITSPACE_API Eigen::VectorXd leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count);
-ITSPACE_API Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count);
+ITSPACE_API Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count);
+ITSPACE_API Vector leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count);
 
 // Pi_r: a d x r factor of the rank-r truncation of sigma, or of F F'. @pre 1 <= rank <= d.
 template <Storage Scalar, Storage Data = Scalar>

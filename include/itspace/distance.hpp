@@ -67,9 +67,9 @@ ITSPACE_API Block<double> cross_distances_squared(const StackView<Scalar>& a, co
                                                   const std::function<void()>& between = {});
 // Entry i is W2^2(a_i, b_i). @pre equal counts.
 template <Storage Scalar>
-ITSPACE_API Eigen::VectorXd paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
-                                                     const Accuracy& accuracy = full_accuracy,
-                                                     const std::function<void()>& between = {});
+ITSPACE_API Vector paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
+                                            const Accuracy& accuracy = full_accuracy,
+                                            const std::function<void()>& between = {});
 
 // W2 of the Gaussians fitted to two feature sets, means included; through the smaller of n and d on each side.
 template <Storage Scalar>
@@ -85,7 +85,7 @@ ITSPACE_API Distance features_distance(const ConstBlockView<Scalar>& a, const Co
 // eps * tr Sigma, which is all that products with Sigma can show.
 template <Storage Scalar>
 ITSPACE_API double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
-                                           TargetRef<Scalar> target);
+                                           const TargetArgument<Scalar>& target);
 
 // The point at t in [0, 1] of the Bures-Wasserstein geodesic from A A' to B B', as a factor of max(a, b) columns, at
 // most d.

@@ -30,7 +30,7 @@ using Evaluation = BasicEvaluation<HostSpace<Scalar>>;
 
 // One pass (a second where `automatic` turns to the factor of the target). A factor may have more columns than rows.
 template <Storage Scalar>
-ITSPACE_API Evaluation<Scalar> evaluate(TargetRef<Scalar> target,
+ITSPACE_API Evaluation<Scalar> evaluate(const TargetArgument<Scalar>& target,
                                         const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                         Route route = Route::automatic);
 

@@ -30,7 +30,7 @@ struct ObjectiveGradient {
 // One pass over the target. @pre Y has the target's dimension, and the products are finite.
 template <Storage Scalar>
 ITSPACE_API ObjectiveGradient<Scalar> objective_and_gradient(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
-                                                             TargetRef<Scalar> target);
+                                                             const TargetArgument<Scalar>& target);
 
 template <Storage Scalar>
 struct FeaturesGradient {

@@ -47,8 +47,8 @@ class ITSPACE_API Array {
   Index rows() const;
   Index cols() const;
 
-  // The values as a row-major block. Borrowed from the mapped file (then this Array must outlive it) where the file
-  // holds native-endian Scalar in C order, suitably aligned; otherwise converted. Integers beyond 2^24 (float) or 2^53
+  // The values as a row-major block. Those of the mapped file (which it keeps open) where the file holds native-endian
+  // Scalar in C order, suitably aligned; otherwise converted. Integers beyond 2^24 (float) or 2^53
   // (double) are rounded to the nearest; a finite float64 beyond float32 is refused, with its place.
   template <Storage Scalar>
   HeldBlock<Scalar> as() const;

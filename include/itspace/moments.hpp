@@ -21,11 +21,11 @@ class ITSPACE_API MomentAccumulator {
   MomentAccumulator() = default;          // takes its dimension from the first batch
   explicit MomentAccumulator(Index dim);  // @pre dim >= 1
   // As saved by count(), mean() and scatter(). @pre the shapes agree and all is finite.
-  MomentAccumulator(Index count, Eigen::VectorXd mean, Block<double> scatter);
+  MomentAccumulator(Index count, Vector mean, Block<double> scatter);
 
   Index dim() const { return mean_.size(); }  // 0 until it is known
   Index count() const { return count_; }
-  const Eigen::VectorXd& mean() const { return mean_; }
+  const Vector& mean() const { return mean_; }
   const Block<double>& scatter() const { return scatter_; }  // sum (x - mean)(x - mean)', exactly symmetric
 
   // scatter/(count - 1). @pre count >= 2.
@@ -38,10 +38,10 @@ class ITSPACE_API MomentAccumulator {
   void reset();  // forgets the samples, keeps the dimension
 
  private:
-  void add(Index count, const Eigen::VectorXd& mean, const Block<double>& scatter);
+  void add(Index count, const Vector& mean, const Block<double>& scatter);
 
   Index count_ = 0;
-  Eigen::VectorXd mean_;
+  Vector mean_;
   Block<double> scatter_;
 };
 

@@ -21,7 +21,7 @@ ITSPACE_API Index rank_explaining(const Eigen::VectorXd& descending, double trac
 // values, which are lower bounds of the eigenvalues, of blocks that double until they explain enough (four passes
 // each): the rank is then enough, and may be a little more than the least.
 template <Storage Scalar>
-ITSPACE_API Index rank_explaining(TargetRef<Scalar> target, double share = default_explained_share,
+ITSPACE_API Index rank_explaining(const TargetArgument<Scalar>& target, double share = default_explained_share,
                                   std::uint64_t seed = 0);
 
 }  // namespace itspace

@@ -31,10 +31,10 @@ ITSPACE_API Block<Scalar> start_from_all_features(const ConstBlockView<Scalar>& 
 // The rank-r truncation of any target: through its factor where it has one of at most d columns, else through its d x d
 // entries (one pass with d columns).
 template <Storage Scalar>
-ITSPACE_API Block<Scalar> start_from_target(TargetRef<Scalar> target, Index rank);
+ITSPACE_API Block<Scalar> start_from_target(const TargetArgument<Scalar>& target, Index rank);
 
 // Sigma*Omega with seeded Gaussian Omega, scaled to ||Y0||^2 = tr Sigma. One pass over the target.
 template <Storage Scalar>
-ITSPACE_API Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed = 0);
+ITSPACE_API Block<Scalar> random_start(const TargetArgument<Scalar>& target, Index rank, std::uint64_t seed = 0);
 
 }  // namespace itspace

@@ -55,7 +55,7 @@ template <class T, class Scalar>
 concept FactoredTarget = Storage<Scalar> && FactoredTargetIn<T, HostSpace<Scalar>>;
 
 // A non-owning handle that every target converts to; the solvers are compiled once against it. The target must outlive
-// it.
+// it, so that none is made of a temporary.
 template <Space S>
 class BasicTargetRef {
  public:
@@ -66,6 +66,8 @@ class BasicTargetRef {
   requires TargetIn<T, S> &&(!std::same_as<T, BasicTargetRef>)
       BasicTargetRef(const T& target)  // NOLINT(google-explicit-constructor): every target converts
       : object_(&target), calls_(&calls_of<T>) {}
+  template <class T>
+  requires TargetIn<T, S> &&(!std::same_as<T, BasicTargetRef>)BasicTargetRef(const T&& temporary) = delete;
 
   Index dim() const { return calls_->dim(object_); }
   double trace() const { return calls_->trace(object_); }
@@ -121,5 +123,48 @@ class BasicTargetRef {
 
 template <Storage Scalar>
 using TargetRef = BasicTargetRef<HostSpace<Scalar>>;
+
+// What functions take: any target, a temporary too, which lives as long as the call. It says what a class lacks to be
+// one. Not for keeping: there is no copy of it.
+template <Storage Scalar>
+class TargetArgument {
+ public:
+  template <class T>
+  requires(!std::same_as<T, TargetArgument>) TargetArgument(const T& target)  // NOLINT(google-explicit-constructor)
+      : ref_(checked(target)) {}
+  TargetArgument(const TargetRef<Scalar>& target) : ref_(target) {}  // NOLINT(google-explicit-constructor)
+  TargetArgument(const TargetArgument&) = delete;
+  TargetArgument& operator=(const TargetArgument&) = delete;
+
+  operator TargetRef<Scalar>() const { return ref_; }  // NOLINT(google-explicit-constructor)
+  const TargetRef<Scalar>& ref() const { return ref_; }
+
+ private:
+  template <class T>
+  static TargetRef<Scalar> checked(const T& target) {
+    static_assert(
+        requires {
+          { target.dim() } -> std::convertible_to<Index>;
+        },
+        "a target needs a member `Index dim() const`: the number of coordinates");
+    static_assert(
+        requires {
+          { target.trace() } -> std::convertible_to<double>;
+        },
+        "a target needs a member `double trace() const`: the trace of its covariance");
+    static_assert(
+        requires(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) { target.apply(y, out); },
+        "a target needs a member `void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const`: "
+        "out = Sigma * y, const, and for the Scalar that is asked for");
+    if constexpr (Target<T, Scalar>) {
+      return TargetRef<Scalar>(target);
+    } else {
+      return nothing();  // the assertions above have said why
+    }
+  }
+  static TargetRef<Scalar> nothing();
+
+  TargetRef<Scalar> ref_;
+};
 
 }  // namespace itspace

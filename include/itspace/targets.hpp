@@ -4,6 +4,10 @@
 // diagonal, an explicit factor, and any of them plus delta*I. All are immutable after construction, safe to share
 // between threads, and check their shapes (not their values: see check_covariance and check_finite in covariance.hpp).
 //
+// A target holds its data: it copies the matrix it is given, of any Eigen kind, takes over a Block that is moved in,
+// and shares what it holds with copies of itself. Large data that stays alive anyway is not copied where one says so:
+// FeaturesTarget<float>(borrow(features)); a mapped file keeps itself alive.
+//
 // Mixed precision: the data behind a target may be float32 where its blocks are double, as in FeaturesTarget<double,
 // float>. Rows are widened a panel at a time as they are read, and every product and sum is double: the result is that
 // of the double target on the same values, at the memory of the float32 one.
@@ -13,15 +17,17 @@
 #include <itspace/target.hpp>
 
 #include <Eigen/Core>
+#include <concepts>
+#include <memory>
+#include <utility>
 
 namespace itspace {
 
-// Sigma given by its entries. Only `sigma` itself is read, in place; it must be symmetric.
+// Sigma given by its entries; it must be symmetric.
 template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API DenseTarget {
  public:
   explicit DenseTarget(HeldBlock<Data> sigma);
-  DenseTarget(const Data* data, Index dim, Index stride) : DenseTarget({data, dim, dim, stride}) {}
 
   Index dim() const { return sigma_.rows(); }
   double trace() const { return trace_; }
@@ -45,7 +51,7 @@ class ITSPACE_API FeaturesTarget {
 
   Index dim() const { return features_.cols(); }
   Index samples() const { return features_.rows(); }
-  const Eigen::VectorXd& mean() const { return mean_; }
+  const Vector& mean() const { return mean_; }
   double trace() const { return trace_; }
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
 
@@ -59,16 +65,16 @@ class ITSPACE_API FeaturesTarget {
   void for_each_shifted_chunk(Visit visit) const;
   double scale_squared(Index row) const;
   void scale_rows(BlockView<Scalar> rows, Index first, int power) const;
-  Eigen::RowVectorXd shift_error_product(const ConstBlockView<Scalar>& y) const;
-  void subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const;
+  Block<double> shift_error_product(const ConstBlockView<Scalar>& y) const;
+  void subtract_shift_error(const Block<double>& row, BlockView<Scalar> out) const;
 
   HeldBlock<Data> features_;
   bool weighted_ = false;
-  Eigen::VectorXd root_scale_;                      // sqrt(w_i/c); one entry where all rows weigh the same
-  double total_ = 0;                                // sum w / c
-  Eigen::VectorXd mean_;                            // mu
-  Eigen::Matrix<Scalar, 1, Eigen::Dynamic> shift_;  // s
-  Eigen::VectorXd shift_error_;                     // delta = mu - s
+  Vector root_scale_;    // sqrt(w_i/c); one entry where all rows weigh the same
+  double total_ = 0;     // sum w / c
+  Vector mean_;          // mu
+  Block<Scalar> shift_;  // s, one row
+  Vector shift_error_;   // delta = mu - s
   double trace_ = 0;
 };
 
@@ -77,9 +83,9 @@ template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API LowRankDiagonalTarget {
  public:
   // @pre lambda >= 0 (k entries), diagonal >= 0 (d entries).
-  LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda, Eigen::VectorXd diagonal);
+  LowRankDiagonalTarget(HeldBlock<Data> u, Vector lambda, Vector diagonal);
   // @pre lambda >= 0 (k entries), sigma_squared >= 0: the diagonal is sigma_squared * I.
-  LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda, double sigma_squared);
+  LowRankDiagonalTarget(HeldBlock<Data> u, Vector lambda, double sigma_squared);
 
   Index dim() const { return u_.rows(); }
   double trace() const { return trace_; }
@@ -87,7 +93,7 @@ class ITSPACE_API LowRankDiagonalTarget {
 
  private:
   HeldBlock<Data> u_;
-  Eigen::VectorXd lambda_, diagonal_;
+  Vector lambda_, diagonal_;
   double trace_;
 };
 
@@ -110,11 +116,15 @@ class ITSPACE_API FactorTarget {
   double trace_;
 };
 
-// Sigma + delta*I of any target, which must outlive this one.
+// Sigma + delta*I of any target, which it holds a copy of (copies of targets share their data). A TargetRef as the base
+// is borrowed: what it refers to must outlive this.
 template <Storage Scalar>
 class ITSPACE_API ShiftedTarget {
  public:
   // @pre delta >= 0 and finite.
+  template <class T>
+  requires Target<T, Scalar> &&(!std::same_as<T, TargetRef<Scalar>>)ShiftedTarget(T base, double delta)
+      : ShiftedTarget(std::make_shared<const T>(std::move(base)), delta) {}
   ShiftedTarget(TargetRef<Scalar> base, double delta);
 
   Index dim() const { return base_.dim(); }
@@ -122,6 +132,12 @@ class ITSPACE_API ShiftedTarget {
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
 
  private:
+  template <class T>
+  ShiftedTarget(std::shared_ptr<const T> base, double delta) : ShiftedTarget(TargetRef<Scalar>(*base), delta) {
+    keeper_ = std::move(base);
+  }
+
+  std::shared_ptr<const void> keeper_;
   TargetRef<Scalar> base_;
   double delta_;
 };

@@ -29,7 +29,7 @@ namespace itspace {
 // N(mean, factor factor' + remainder I).
 struct LowRankGaussian {
   Block<double> factor;  // d x r
-  Eigen::VectorXd mean;  // d
+  Vector mean;           // d
   double remainder = 0;  // delta > 0
 };
 
@@ -37,7 +37,7 @@ struct LowRankGaussian {
 // is never negative (one pass); at least `floor` times the mean variance tr Sigma/d, since a tiny delta blows up the
 // directions that one side has and the other lacks.
 template <Storage Scalar>
-ITSPACE_API LowRankGaussian model_of(TargetRef<Scalar> target,
+ITSPACE_API LowRankGaussian model_of(const TargetArgument<Scalar>& target,
                                      const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                      const Eigen::VectorXd& mean, double floor = 1e-6);
 
@@ -66,11 +66,11 @@ class ITSPACE_API TransportMap {
   // What a map is made of, for files: A = scalar I + basis (core - scalar I) basis'.
   struct Parts {
     MapKind kind = MapKind::monge;
-    double scalar = 1;                   // any where m = d
-    Block<double> basis;                 // d x m, orthonormal columns
-    Block<double> core;                  // m x m
-    Eigen::VectorXd mean_from, mean_to;  // d
-    Block<double> from_root, to_root;    // m x m, lower triangular: LL' are the two covariances inside the basis
+    double scalar = 1;                 // any where m = d
+    Block<double> basis;               // d x m, orthonormal columns
+    Block<double> core;                // m x m
+    Vector mean_from, mean_to;         // d
+    Block<double> from_root, to_root;  // m x m, lower triangular: LL' are the two covariances inside the basis
     double from_remainder = 1, to_remainder = 1;
   };
   // @pre the shapes fit each other, basis has orthonormal columns, the roots are lower triangles with positive

@@ -42,7 +42,7 @@ struct ITSPACE_API Verification {
 
 // Through the factor of the target where it has one, otherwise by the QR route; nothing is taken from the trace.
 template <Storage Scalar>
-ITSPACE_API Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target,
-                                const Trace* trace = nullptr);
+ITSPACE_API Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
+                                const TargetArgument<Scalar>& target, const Trace* trace = nullptr);
 
 }  // namespace itspace

@@ -27,7 +27,7 @@ using WritableMatrix = nb::ndarray<Scalar, nb::ndim<2>, nb::c_contig, nb::device
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class Scalar>
-using MatrixView = Eigen::Map<const Block<Scalar>, 0, Eigen::OuterStride<>>;
+using MatrixView = Eigen::Map<const RowMajorMatrix<Scalar>, 0, Eigen::OuterStride<>>;
 
 template <class Scalar>
 MatrixView<Scalar> view(const Matrix<Scalar>& array) {
@@ -38,7 +38,7 @@ MatrixView<Scalar> view(const Matrix<Scalar>& array) {
 template <class Scalar>
 HeldBlock<Scalar> borrow(const Matrix<Scalar>& array) {
   const auto rows = static_cast<Index>(array.shape(0)), cols = static_cast<Index>(array.shape(1));
-  return HeldBlock<Scalar>(array.data(), rows, cols, cols);
+  return HeldBlock<Scalar>(itspace::borrow(array.data(), rows, cols, cols));
 }
 
 inline Eigen::VectorXd copy_of(const Vector& array) {

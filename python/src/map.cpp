@@ -53,7 +53,8 @@ TransportMap from_models(const Matrix<double>& from_factor, const Vector& from_m
 template <Storage Scalar>
 void apply(const TransportMap& map, const WritableMatrix<Scalar>& samples) {
   const auto rows = static_cast<Index>(samples.shape(0)), cols = static_cast<Index>(samples.shape(1));
-  Eigen::Map<Block<Scalar>, 0, Eigen::OuterStride<>> view(samples.data(), rows, cols, Eigen::OuterStride<>(cols));
+  Eigen::Map<RowMajorMatrix<Scalar>, 0, Eigen::OuterStride<>> view(samples.data(), rows, cols,
+                                                                   Eigen::OuterStride<>(cols));
   const nb::gil_scoped_release unlocked;
   map.apply<Scalar>(view);
 }

@@ -103,8 +103,9 @@ auto with_root(RunContext<Host<Scalar>>& context, Route route, Run run) {
 }  // namespace
 
 template <Storage Scalar>
-Result<Scalar> align(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
+Result<Scalar> align(const TargetArgument<Scalar>& given, const std::type_identity_t<ConstBlockView<Scalar>>& start,
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
+  const TargetRef<Scalar> target = given;
   require(start.rows() == target.dim(), "the start has ", start.rows(), " rows and the target has dimension ",
           target.dim(), "; a start is a d x r factor of the target's dimension");
   check_options(target.dim(), target.has_factor(), options);
@@ -116,8 +117,9 @@ Result<Scalar> align(TargetRef<Scalar> target, const std::type_identity_t<ConstB
 }
 
 template <Storage Scalar>
-Result<Scalar> align(TargetRef<Scalar> target, Index rank, const AlignOptions& options,
+Result<Scalar> align(const TargetArgument<Scalar>& given, Index rank, const AlignOptions& options,
                      const std::type_identity_t<OnStep<Scalar>>& on_step) {
+  const TargetRef<Scalar> target = given;
   check_options(target.dim(), target.has_factor(), options);
   check_rank(rank, target.dim());
   Host<Scalar> space;
@@ -128,7 +130,8 @@ Result<Scalar> align(TargetRef<Scalar> target, Index rank, const AlignOptions& o
 }
 
 template <Storage Scalar>
-Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t seed) {
+Block<Scalar> random_start(const TargetArgument<Scalar>& given, Index rank, std::uint64_t seed) {
+  const TargetRef<Scalar> target = given;
   check_rank(rank, target.dim());
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
@@ -136,8 +139,9 @@ Block<Scalar> random_start(TargetRef<Scalar> target, Index rank, std::uint64_t s
 }
 
 template <Storage Scalar>
-Evaluation<Scalar> evaluate(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
-                            Route route) {
+Evaluation<Scalar> evaluate(const TargetArgument<Scalar>& given,
+                            const std::type_identity_t<ConstBlockView<Scalar>>& factor, Route route) {
+  const TargetRef<Scalar> target = given;
   require(factor.rows() == target.dim() && factor.cols() >= 1, "the factor is ", factor.rows(), " x ", factor.cols(),
           " and the target has dimension ", target.dim(), "; a factor is d x r with at least one column");
   check_options(target.dim(), target.has_factor(), evaluation_options(route));
@@ -147,14 +151,15 @@ Evaluation<Scalar> evaluate(TargetRef<Scalar> target, const std::type_identity_t
                            [&] { return evaluate_at(context, Block<Scalar>(factor), factor.cols(), route); });
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                                    \
-  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&,        \
-                                        const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&);             \
-  template Result<Scalar> align<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                                 \
-                                        const std::type_identity_t<OnStep<Scalar>>&);                                  \
-  template Block<Scalar> random_start<Scalar>(TargetRef<Scalar>, Index, std::uint64_t);                                \
-  template Evaluation<Scalar> evaluate<Scalar>(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, \
-                                               Route);
+#define ITSPACE_INSTANTIATE(Scalar)                                                                               \
+  template Result<Scalar> align<Scalar>(const TargetArgument<Scalar>&,                                            \
+                                        const std::type_identity_t<ConstBlockView<Scalar>>&, const AlignOptions&, \
+                                        const std::type_identity_t<OnStep<Scalar>>&);                             \
+  template Result<Scalar> align<Scalar>(const TargetArgument<Scalar>&, Index, const AlignOptions&,                \
+                                        const std::type_identity_t<OnStep<Scalar>>&);                             \
+  template Block<Scalar> random_start<Scalar>(const TargetArgument<Scalar>&, Index, std::uint64_t);               \
+  template Evaluation<Scalar> evaluate<Scalar>(const TargetArgument<Scalar>&,                                     \
+                                               const std::type_identity_t<ConstBlockView<Scalar>>&, Route);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

@@ -35,6 +35,7 @@ typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uin
   space.fill_normal(Random(seed), omega);
   space.scale_columns(omega, SmallVector::Constant(rank, 1 / std::sqrt(static_cast<double>(d))));
   context.target.apply(omega, y);
+  if (space.is_poisoned(y)) return omega;  // the run's own first pass will say so
   const double length = space.column_norms(y).stableNorm(), trace = context.target.trace();
   // Without variance, or with a claim of less than none, there is no size to scale to. In two steps: one factor could
   // leave the range.

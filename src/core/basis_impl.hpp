@@ -56,7 +56,7 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
     basis.finite = step.found;
     if (!step.found) return;
     Small from_all = Small::Zero(inner_gram.cols(), step.inverse.cols());  // zero rows for the columns that are dropped
-    from_all(kept, Eigen::all) = step.inverse;
+    from_all(kept, Eigen::indexing::all) = step.inverse;
     basis.cols = step.inverse.cols();
     const auto made = space.columns(q, 0, basis.cols);
     if (stage == 0) {
@@ -64,7 +64,7 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
     } else {
       multiply(space, space.columns(q, 0, inner_gram.cols()), from_all, made);
     }
-    basis.r = step.step * basis.r(kept, Eigen::all);
+    basis.r = step.step * basis.r(kept, Eigen::indexing::all);
     basis.inverse = basis.inverse * from_all;
     if (step.trusted && stage == 0 && step.accurate) return;
     if (step.trusted) break;

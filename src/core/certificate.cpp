@@ -132,7 +132,7 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
   if (seen.empty()) return;
   // Null directions count as zero: s_i there is the root of rounding, and leaving it out keeps F an upper bound.
   certificate.nuclear_norm = unit * k.s(seen).sum();
-  certificate.null_directions = k.v(Eigen::all, null);
+  certificate.null_directions = k.v(Eigen::indexing::all, null);
   if (null.empty()) certificate.condition = (k.s(0) / k.s(r - 1)) * (k.s(0) / k.s(r - 1));
 
   SmallVector weights = SmallVector::Ones(certificate.rank);
@@ -141,9 +141,9 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
     const SmallVector s = k.s(seen);
     weights = s.cwiseQuotient((s.cwiseAbs2().array() + delta).sqrt().matrix());
   }
-  certificate.directions = k.v(Eigen::all, seen);
+  certificate.directions = k.v(Eigen::indexing::all, seen);
   certificate.doubt = doubt(seen);
-  certificate.seen = std::ldexp(1.0, -half) * root.solve(k.u(Eigen::all, seen));
+  certificate.seen = std::ldexp(1.0, -half) * root.solve(k.u(Eigen::indexing::all, seen));
   measure_certificate(
       theta_in, coordinates_in,
       {certificate.seen, certificate.directions, weights, certificate.doubt, SmallVector::Zero(certificate.rank)},

@@ -31,8 +31,10 @@ class CountedTarget {
   std::uint64_t version() const { return target_.version(); }
   Index passes() const { return passes_; }
 
-  // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen.
+  // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen;
+  // what new memory holds is no part of that.
   void apply(const ConstView& in, View out) {
+    if (!swept_) space_->set_zero(out);
     space_->poison(out);
     target_.apply(in, out);
     count();

@@ -51,7 +51,7 @@ Block<double> compact_factor(const ConstBlockView<Scalar>& features, const Eigen
 }
 
 template <Storage Scalar>
-Eigen::VectorXd mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+Vector mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
   check_finite<Scalar>(features, "features");
   return gather_moments<Scalar>(features, weights).mean;
 }
@@ -137,14 +137,14 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
 }
 
 template <Storage Scalar>
-Eigen::VectorXd leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
+Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
   Small wide = widened<Scalar>(sigma);
   SmallVector values;
   require_converged(leading_eigenpairs(wide, count, values, nullptr), "eigenvalues of the covariance");
   return values;
 }
 
-Eigen::VectorXd leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count) {
+Vector leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count) {
   check_finite<double>(factor, "factor");
   Small tall = factor.rows() >= factor.cols() ? Small(factor) : Small(factor.transpose());
   const Small triangle = qr_triangle(tall);
@@ -191,13 +191,13 @@ double gap_r(double objective, double start_objective, double floor) {
   template Block<Scalar> covariance<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);     \
   template Block<double> centred_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
   template Block<double> compact_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
-  template Eigen::VectorXd mean<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);         \
+  template Vector mean<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);                  \
   template void symmetrise<Scalar>(BlockView<Scalar>);                                                  \
   template double make_positive_definite<Scalar>(BlockView<Scalar>);                                    \
   template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                  \
   template void check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                         \
   template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double);                        \
-  template Eigen::VectorXd leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);
+  template Vector leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

@@ -248,7 +248,7 @@ double distance_squared(Prepared& a, Prepared& b, const Accuracy& accuracy) {
 
 template <Storage Scalar>
 ConstBlockView<Scalar> matrix_of(const StackView<Scalar>& stack, Index i) {
-  return Eigen::Map<const Block<Scalar>>(stack.data + i * stack.dim * stack.dim, stack.dim, stack.dim);
+  return Eigen::Map<const RowMajorMatrix<Scalar>>(stack.data + i * stack.dim * stack.dim, stack.dim, stack.dim);
 }
 
 }  // namespace
@@ -310,8 +310,8 @@ Block<double> cross_distances_squared(const StackView<Scalar>& a, const StackVie
 }
 
 template <Storage Scalar>
-Eigen::VectorXd paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
-                                         const Accuracy& accuracy, const std::function<void()>& between) {
+Vector paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b, const Accuracy& accuracy,
+                                const std::function<void()>& between) {
   check_dims(a.dim, b.dim);
   require(a.count == b.count, "there are ", a.count, " and ", b.count,
           " covariances; to pair them both stacks need the same number");
@@ -349,7 +349,9 @@ Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView
 }
 
 template <Storage Scalar>
-double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target) {
+double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
+                               const TargetArgument<Scalar>& given) {
+  const TargetRef<Scalar> target = given;
   check_dims(factor.rows(), target.dim());
   check_finite<Scalar>(factor, "factor");
   if (target.has_factor() && target.factor_cols() <= most_factor_cols) {
@@ -405,13 +407,13 @@ double coupling_cost(const ConstBlockView<Scalar>& a, const ConstBlockView<Scala
                                                  const Accuracy&);                                               \
   template Block<double> cross_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&,     \
                                                          const Accuracy&, const std::function<void()>&);         \
-  template Eigen::VectorXd paired_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&,  \
-                                                            const Accuracy&, const std::function<void()>&);      \
+  template Vector paired_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&,           \
+                                                   const Accuracy&, const std::function<void()>&);               \
   template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);     \
   template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&,      \
                                               const Accuracy&);                                                  \
   template double target_distance_squared<Scalar>(const std::type_identity_t<ConstBlockView<Scalar>>&,           \
-                                                  TargetRef<Scalar>);                                            \
+                                                  const TargetArgument<Scalar>&);                                \
   template Block<Scalar> geodesic<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double); \
   template double coupling_cost<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);
 ITSPACE_INSTANTIATE(float)

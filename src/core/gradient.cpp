@@ -32,7 +32,8 @@ Small compact_polar(const Small& a) {
 
 template <Storage Scalar>
 ObjectiveGradient<Scalar> objective_and_gradient(const std::type_identity_t<ConstBlockView<Scalar>>& factor,
-                                                 TargetRef<Scalar> target) {
+                                                 const TargetArgument<Scalar>& given) {
+  const TargetRef<Scalar> target = given;
   check_finite<Scalar>(factor, "factor");
   const auto at = evaluate<Scalar>(target, factor);
   require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
@@ -102,10 +103,10 @@ FeaturesGradient<Scalar> objective_and_features_gradient(const std::type_identit
   return out;
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                            \
-  template ObjectiveGradient<Scalar> objective_and_gradient<Scalar>(           \
-      const std::type_identity_t<ConstBlockView<Scalar>>&, TargetRef<Scalar>); \
-  template FeaturesGradient<Scalar> objective_and_features_gradient<Scalar>(   \
+#define ITSPACE_INSTANTIATE(Scalar)                                                        \
+  template ObjectiveGradient<Scalar> objective_and_gradient<Scalar>(                       \
+      const std::type_identity_t<ConstBlockView<Scalar>>&, const TargetArgument<Scalar>&); \
+  template FeaturesGradient<Scalar> objective_and_features_gradient<Scalar>(               \
       const std::type_identity_t<ConstBlockView<Scalar>>&, const ConstBlockView<Scalar>&, const Eigen::VectorXd&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

@@ -21,7 +21,7 @@ MomentAccumulator::MomentAccumulator(Index dim) {
   scatter_.setZero(dim, dim);
 }
 
-MomentAccumulator::MomentAccumulator(Index count, Eigen::VectorXd mean, Block<double> scatter)
+MomentAccumulator::MomentAccumulator(Index count, Vector mean, Block<double> scatter)
     : count_(count), mean_(std::move(mean)), scatter_(std::move(scatter)) {
   require(count_ >= 0, "count is ", count_, "; it must be 0 or more");
   require(scatter_.rows() == mean_.size() && scatter_.cols() == mean_.size(), "the scatter is ", scatter_.rows(), " x ",
@@ -68,7 +68,7 @@ void MomentAccumulator::merge(const MomentAccumulator& other) {
 }
 
 // S = S_a + S_b + (n_a n_b/n) delta delta', delta = mu_b - mu_a.
-void MomentAccumulator::add(Index count, const Eigen::VectorXd& mean, const Block<double>& scatter) {
+void MomentAccumulator::add(Index count, const Vector& mean, const Block<double>& scatter) {
   if (count == 0) return;
   const double total = static_cast<double>(count_) + static_cast<double>(count);
   const double share = static_cast<double>(count) / total;

@@ -36,7 +36,8 @@ Index rank_explaining(const Eigen::VectorXd& descending, double trace, double sh
 }
 
 template <Storage Scalar>
-Index rank_explaining(TargetRef<Scalar> target, double share, std::uint64_t seed) {
+Index rank_explaining(const TargetArgument<Scalar>& given, double share, std::uint64_t seed) {
+  const TargetRef<Scalar> target = given;
   check_share(share);
   const Index d = target.dim();
   require(d >= 1, "the target has dimension ", d, "; it must have at least one coordinate");
@@ -62,7 +63,7 @@ Index rank_explaining(TargetRef<Scalar> target, double share, std::uint64_t seed
   }
 }
 
-template Index rank_explaining<float>(TargetRef<float>, double, std::uint64_t);
-template Index rank_explaining<double>(TargetRef<double>, double, std::uint64_t);
+template Index rank_explaining<float>(const TargetArgument<float>&, double, std::uint64_t);
+template Index rank_explaining<double>(const TargetArgument<double>&, double, std::uint64_t);
 
 }  // namespace itspace

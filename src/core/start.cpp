@@ -43,7 +43,8 @@ Block<Scalar> start_from_all_features(const ConstBlockView<Scalar>& features, co
 }
 
 template <Storage Scalar>
-Block<Scalar> start_from_target(TargetRef<Scalar> target, Index rank) {
+Block<Scalar> start_from_target(const TargetArgument<Scalar>& given, Index rank) {
+  const TargetRef<Scalar> target = given;
   const Index d = target.dim(), n = target.factor_cols();
   check_rank(rank, d);
   if (target.has_factor() && n <= d) {
@@ -72,7 +73,7 @@ ITSPACE_INSTANTIATE(float, double)
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                              \
   template Block<Scalar> start_from_all_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
-  template Block<Scalar> start_from_target<Scalar>(TargetRef<Scalar>, Index);
+  template Block<Scalar> start_from_target<Scalar>(const TargetArgument<Scalar>&, Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

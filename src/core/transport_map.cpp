@@ -86,8 +86,10 @@ void check_root(const Block<double>& root, const char* which) {
 }  // namespace
 
 template <Storage Scalar>
-LowRankGaussian model_of(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
-                         const Eigen::VectorXd& mean, double floor) {
+LowRankGaussian model_of(const TargetArgument<Scalar>& given,
+                         const std::type_identity_t<ConstBlockView<Scalar>>& factor, const Eigen::VectorXd& mean,
+                         double floor) {
+  const TargetRef<Scalar> target = given;
   require(floor > 0 && std::isfinite(floor), "the floor of the remainder is ", floor, "; it must be positive");
   check_finite<Scalar>(factor, "factor");
   require(mean.allFinite(), "the mean has a value that is not finite; remove or replace such samples first");
@@ -273,10 +275,12 @@ MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::opti
   return diagnosis;
 }
 
-template LowRankGaussian model_of<float>(TargetRef<float>, const std::type_identity_t<ConstBlockView<float>>&,
-                                         const Eigen::VectorXd&, double);
-template LowRankGaussian model_of<double>(TargetRef<double>, const std::type_identity_t<ConstBlockView<double>>&,
-                                          const Eigen::VectorXd&, double);
+template LowRankGaussian model_of<float>(const TargetArgument<float>&,
+                                         const std::type_identity_t<ConstBlockView<float>>&, const Eigen::VectorXd&,
+                                         double);
+template LowRankGaussian model_of<double>(const TargetArgument<double>&,
+                                          const std::type_identity_t<ConstBlockView<double>>&, const Eigen::VectorXd&,
+                                          double);
 template void TransportMap::apply<float>(BlockView<float>) const;
 template void TransportMap::apply<double>(BlockView<double>) const;
 

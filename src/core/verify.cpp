@@ -240,8 +240,9 @@ bool Verification::holds() const {
 }
 
 template <Storage Scalar>
-Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, TargetRef<Scalar> target,
+Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, const TargetArgument<Scalar>& given,
                     const Trace* trace) {
+  const TargetRef<Scalar> target = given;
   Verification out;
   // By the most accurate route there is.
   out.certificate = evaluate<Scalar>(target, factor, target.has_factor() ? Route::factor : Route::qr).certificate;
@@ -256,8 +257,9 @@ Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, 
   return out;
 }
 
-template Verification verify<float>(const std::type_identity_t<ConstBlockView<float>>&, TargetRef<float>, const Trace*);
-template Verification verify<double>(const std::type_identity_t<ConstBlockView<double>>&, TargetRef<double>,
+template Verification verify<float>(const std::type_identity_t<ConstBlockView<float>>&, const TargetArgument<float>&,
+                                    const Trace*);
+template Verification verify<double>(const std::type_identity_t<ConstBlockView<double>>&, const TargetArgument<double>&,
                                      const Trace*);
 
 }  // namespace itspace

@@ -205,7 +205,8 @@ template <Storage Scalar>
 HeldBlock<Scalar> Array::as() const {
   const Layout layout = layout_of(*this);
   if (is_borrowed<Scalar>()) {
-    return HeldBlock<Scalar>(reinterpret_cast<const Scalar*>(values_), layout.rows, layout.cols, layout.cols);
+    return HeldBlock<Scalar>(keep_alive_,
+                             borrow(reinterpret_cast<const Scalar*>(values_), layout.rows, layout.cols, layout.cols));
   }
   const std::string where = describe(info_.path, info_.key);
   // The values lie in memory or in a file, so their count times 8 does not overflow.

@@ -82,7 +82,7 @@ void FeaturesTarget<Scalar, Data>::scale_rows(BlockView<Scalar> rows, Index firs
 // out = sum_i s_i^2 (z_i - s)(z_i - s)'y - total delta delta'y, delta = mu - s.
 template <Storage Scalar, Storage Data>
 void FeaturesTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
-  const Eigen::RowVectorXd delta_y = shift_error_product(y);
+  const Block<double> delta_y = shift_error_product(y);
   out.setZero();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
     BlockView<Scalar> inner = scratch_block<Scalar, inner_slot>(rows.rows(), y.cols());
@@ -96,7 +96,7 @@ void FeaturesTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockV
 template <Storage Scalar, Storage Data>
 void FeaturesTarget<Scalar, Data>::apply_factor_transposed(const ConstBlockView<Scalar>& in,
                                                            BlockView<Scalar> out) const {
-  const Eigen::RowVectorXd delta_y = shift_error_product(in);
+  const Block<double> delta_y = shift_error_product(in);
   const Eigen::Matrix<Scalar, 1, Eigen::Dynamic> correction = delta_y.template cast<Scalar>();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
     BlockView<Scalar> part = out.middleRows(first, rows.rows());
@@ -117,18 +117,18 @@ void FeaturesTarget<Scalar, Data>::apply_factor(const ConstBlockView<Scalar>& in
     sum += inner.template cast<double>().colwise().sum();
     kernels::gemm<Scalar>(Op::transposed, Scalar(1), rows, inner, Scalar(1), out);
   });
-  subtract_shift_error(sum, out);
+  subtract_shift_error(Block<double>(sum), out);
 }
 
 template <Storage Scalar, Storage Data>
-Eigen::RowVectorXd FeaturesTarget<Scalar, Data>::shift_error_product(const ConstBlockView<Scalar>& y) const {
-  Eigen::RowVectorXd product = Eigen::RowVectorXd::Zero(y.cols());  // row by row: no double copy of y
+Block<double> FeaturesTarget<Scalar, Data>::shift_error_product(const ConstBlockView<Scalar>& y) const {
+  Block<double> product = Block<double>::Zero(1, y.cols());  // row by row: no double copy of y
   for (Index i = 0; i < y.rows(); ++i) product += shift_error_(i) * y.row(i).template cast<double>();
   return product;
 }
 
 template <Storage Scalar, Storage Data>
-void FeaturesTarget<Scalar, Data>::subtract_shift_error(const Eigen::RowVectorXd& row, BlockView<Scalar> out) const {
+void FeaturesTarget<Scalar, Data>::subtract_shift_error(const Block<double>& row, BlockView<Scalar> out) const {
   for (Index i = 0; i < out.rows(); ++i) out.row(i) -= (shift_error_(i) * row).template cast<Scalar>();
 }
 

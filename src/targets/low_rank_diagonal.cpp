@@ -10,7 +10,7 @@
 namespace itspace {
 namespace {
 
-void check_nonnegative(const Eigen::VectorXd& values, const char* what) {
+void check_nonnegative(const Vector& values, const char* what) {
   for (Index i = 0; i < values.size(); ++i)
     require(values(i) >= 0 && std::isfinite(values(i)), what, "[", i, "] is ", values(i),
             "; a covariance needs it to be 0 or more and finite");
@@ -19,8 +19,7 @@ void check_nonnegative(const Eigen::VectorXd& values, const char* what) {
 }  // namespace
 
 template <Storage Scalar, Storage Data>
-LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda,
-                                                           Eigen::VectorXd diagonal)
+LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Vector lambda, Vector diagonal)
     : u_(std::move(u)), lambda_(std::move(lambda)), diagonal_(std::move(diagonal)) {
   require(u_.rows() > 0, "U has no rows; the target needs at least one coordinate");
   require(lambda_.size() == u_.cols(), "U has ", u_.cols(), " columns and lambda has ", lambda_.size(),
@@ -35,9 +34,8 @@ LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Ei
 }
 
 template <Storage Scalar, Storage Data>
-LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Eigen::VectorXd lambda,
-                                                           double sigma_squared)
-    : LowRankDiagonalTarget(u, std::move(lambda), Eigen::VectorXd::Constant(u.rows(), sigma_squared)) {}
+LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Vector lambda, double sigma_squared)
+    : LowRankDiagonalTarget(u, std::move(lambda), Vector::Constant(u.rows(), sigma_squared)) {}
 
 template <Storage Scalar, Storage Data>
 void LowRankDiagonalTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {

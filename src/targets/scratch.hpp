@@ -16,7 +16,7 @@ BlockView<Scalar> scratch_block(Index rows, Index cols) {
   thread_local std::vector<Scalar> buffer;
   const auto size = static_cast<std::size_t>(rows * cols);
   if (buffer.size() < size) buffer.resize(size);
-  return Eigen::Map<Block<Scalar>>(buffer.data(), rows, cols);
+  return BlockView<Scalar>(buffer.data(), rows, cols, cols);
 }
 
 }  // namespace itspace

@@ -51,7 +51,7 @@ TEST(StartFromTarget, IsTheTruncationWhateverTheTarget) {
   Draw draw(11);
   const Block<double> narrow = block<double>(draw.gaussian(9, 4)), broad = block<double>(draw.gaussian(9, 20));
   const Block<double> sigma = block<double>(covariance_from(wide(broad)));
-  const auto expect_truncation = [](TargetRef<double> target, const Matrix& covariance, Index rank) {
+  const auto expect_truncation = [](const TargetArgument<double>& target, const Matrix& covariance, Index rank) {
     const Block<double> y = start_from_target<double>(target, rank);
     const Block<double> best = truncate<double>(block<double>(covariance), rank);
     EXPECT_LT((wide(y) * wide(y).transpose() - wide(best) * wide(best).transpose()).norm(), 1e-12 * covariance.norm());

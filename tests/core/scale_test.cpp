@@ -58,7 +58,8 @@ TEST(Scale, BeyondThePromiseItIsRightOrNotFinite) {
     for (const int power : {504, 508, 510, 512, 532, 664, 996}) {
       SCOPED_TRACE(power);
       const Block<double> sigma = p.sigma * std::ldexp(1.0, power), start = p.start * std::ldexp(1.0, power / 2);
-      const auto result = align_here<double>(DenseTarget<double>(sigma), start, {.steps = 3, .solver = solver});
+      const DenseTarget<double> scaled(sigma);
+      const auto result = align_here<double>(scaled, start, {.steps = 3, .solver = solver});
       if (result.status() == Status::not_finite) continue;
       // At the end of the road one of the two may see, by a last bit, that there is nothing left to gain.
       const std::size_t rows = std::min(result.trace.steps.size(), expected.trace.steps.size());

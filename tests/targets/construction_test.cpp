@@ -90,8 +90,8 @@ TYPED_TEST(Construction, ShiftMustNotBeNegative) {
 // A block that is an lvalue is read in place; a temporary is taken over and outlives its name.
 TYPED_TEST(Construction, BorrowsOrOwns) {
   Block<TypeParam> sigma = Block<TypeParam>::Identity(3, 3);
-  const DenseTarget<TypeParam> borrowed(sigma);
-  const DenseTarget<TypeParam> owned(Block<TypeParam>(Block<TypeParam>::Identity(3, 3)));
+  const DenseTarget<TypeParam> borrowed(borrow(sigma));
+  const DenseTarget<TypeParam> owned(sigma);
   sigma(1, 1) = 5;
   const Block<TypeParam> y = Block<TypeParam>::Ones(3, 1);
   Block<TypeParam> out(3, 1);
@@ -99,7 +99,7 @@ TYPED_TEST(Construction, BorrowsOrOwns) {
   EXPECT_EQ(out(1, 0), TypeParam(5));
   owned.apply(y, out);
   EXPECT_EQ(out(1, 0), TypeParam(1));
-  const DenseTarget<TypeParam> copy = owned;  // a copy owns its own
+  const DenseTarget<TypeParam> copy = owned;  // shares what it holds
   copy.apply(y, out);
   EXPECT_EQ(out(1, 0), TypeParam(1));
 }

@@ -50,7 +50,7 @@ struct StridedDense {
     Block<D> memory;
     DenseTarget<Scalar, D> target;
     explicit Holder(const Block<D>& sigma)
-        : memory(padded(sigma)), target(memory.data(), sigma.rows(), memory.cols()) {}
+        : memory(padded(sigma)), target(borrow(memory.data(), sigma.rows(), sigma.rows(), memory.cols())) {}
     static Block<D> padded(const Block<D>& sigma) {
       Block<D> memory = Block<D>::Constant(sigma.rows(), sigma.cols() + 3, D(1e30));
       memory.leftCols(sigma.cols()) = sigma;

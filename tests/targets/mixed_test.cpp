@@ -26,7 +26,9 @@ Block<float> raw_features(Index samples, Index dim, Draw& draw) {
 }
 
 // Products and traces agree in units of `unit` (a bound on what the terms of a sum add up to) times eps64.
-void require_same(TargetRef<double> mixed, TargetRef<double> wide_target, double unit, Index cols, Draw& draw) {
+void require_same(const TargetArgument<double>& given, const TargetArgument<double>& wide_given, double unit,
+                  Index cols, Draw& draw) {
+  const TargetRef<double> mixed = given, wide_target = wide_given;
   const Index d = mixed.dim();
   REQUIRE_EQ(d, wide_target.dim());
   const Block<double> y = draw.gaussian(d, cols);
