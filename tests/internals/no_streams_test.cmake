@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+# Fails where an object named in the file OBJECTS refers to a stream or a locale of the C++ library.
+file(STRINGS ${OBJECTS} objects)
+if(NOT objects)
+  message(FATAL_ERROR "${OBJECTS} names no object")
+endif()
+execute_process(COMMAND ${NM} --demangle --undefined-only --print-file-name ${objects}
+                RESULT_VARIABLE status OUTPUT_VARIABLE symbols ERROR_VARIABLE symbols)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${NM} failed: ${symbols}")
+endif()
+string(FIND "${symbols}" "std::invalid_argument::invalid_argument" position)
+if(position EQUAL -1)
+  message(FATAL_ERROR "not even std::invalid_argument was found, so the search is broken: ${symbols}")
+endif()
+string(REGEX MATCHALL "[^\n]*std::[a-z_0-9:]*(stream|locale|ios_base|basic_ios|facet)[^\n]*" found "${symbols}")
+if(found)
+  list(JOIN found "\n" found)
+  message(FATAL_ERROR "streams or locales are used; make texts with core/text.hpp or fmt:\n${found}")
+endif()
