@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "baselines/dense_algebra.hpp"
 
+#include "core/lapack.hpp"
 #include "core/text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -15,12 +16,8 @@
 namespace itspace::baselines {
 namespace {
 
-int as_int(Index n) {
-  return static_cast<int>(n);
-}
-
 int leading(const Small& a) {
-  return as_int(std::max<Index>(1, a.rows()));
+  return blas_int(std::max<Index>(1, a.rows()));
 }
 
 CBLAS_TRANSPOSE cblas_op(Op op) {
@@ -53,8 +50,8 @@ Small product(const Small& a, const Small& b, Op op_a, Op op_b) {
   const Index m = op_a == Op::plain ? a.rows() : a.cols(), k = op_a == Op::plain ? a.cols() : a.rows();
   const Index n = op_b == Op::plain ? b.cols() : b.rows();
   Small c(m, n);
-  cblas_dgemm(CblasColMajor, cblas_op(op_a), cblas_op(op_b), as_int(m), as_int(n), as_int(k), 1.0, a.data(), leading(a),
-              b.data(), leading(b), 0.0, c.data(), leading(c));
+  cblas_dgemm(CblasColMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), 1.0, a.data(),
+              leading(a), b.data(), leading(b), 0.0, c.data(), leading(c));
   return c;
 }
 
@@ -68,7 +65,7 @@ Small weighted_square(const Small& w, const SmallVector& weights) {
   Small out = Small::Zero(w.rows(), w.rows());
   const auto add = [&](double sign, Index first, Index count) {
     if (count == 0) return;
-    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, as_int(w.rows()), as_int(count), sign,
+    cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, blas_int(w.rows()), blas_int(count), sign,
                 scaled.data() + first * w.rows(), leading(scaled), 1.0, out.data(), leading(out));
   };
   add(-1.0, 0, negative);
@@ -95,22 +92,22 @@ SymmetricEigen::SymmetricEigen(Small a)
       off_diagonal_(std::max<Index>(1, reduced_.rows() - 1)),
       reflectors_(std::max<Index>(1, reduced_.rows() - 1)) {
   const Index n = reduced_.rows();
-  require_success(LAPACKE_dsytrd(LAPACK_COL_MAJOR, 'L', as_int(n), reduced_.data(), leading(reduced_), diagonal_.data(),
-                                 off_diagonal_.data(), reflectors_.data()),
+  require_success(LAPACKE_dsytrd(LAPACK_COL_MAJOR, 'L', blas_int(n), reduced_.data(), leading(reduced_),
+                                 diagonal_.data(), off_diagonal_.data(), reflectors_.data()),
                   "dsytrd", n);
   values_ = diagonal_;
   SmallVector off_diagonal = off_diagonal_;
-  require_success(LAPACKE_dsterf(as_int(n), values_.data(), off_diagonal.data()), "dsterf", n);
+  require_success(LAPACKE_dsterf(blas_int(n), values_.data(), off_diagonal.data()), "dsterf", n);
 }
 
 Small SymmetricEigen::vectors() const {
   const Index n = reduced_.rows();
   SmallVector diagonal = diagonal_, off_diagonal = off_diagonal_;
   Small vectors(n, n);
-  require_success(LAPACKE_dstedc(LAPACK_COL_MAJOR, 'I', as_int(n), diagonal.data(), off_diagonal.data(), vectors.data(),
-                                 leading(vectors)),
+  require_success(LAPACKE_dstedc(LAPACK_COL_MAJOR, 'I', blas_int(n), diagonal.data(), off_diagonal.data(),
+                                 vectors.data(), leading(vectors)),
                   "dstedc", n);
-  require_success(LAPACKE_dormtr(LAPACK_COL_MAJOR, 'L', 'L', 'N', as_int(n), as_int(n), reduced_.data(),
+  require_success(LAPACKE_dormtr(LAPACK_COL_MAJOR, 'L', 'L', 'N', blas_int(n), blas_int(n), reduced_.data(),
                                  leading(reduced_), reflectors_.data(), vectors.data(), leading(vectors)),
                   "dormtr", n);
   return vectors;
@@ -120,13 +117,15 @@ Index pivoted_basis(Eigen::Ref<Small> x, double drop) {
   const Index width = std::min(x.rows(), x.cols());
   std::vector<lapack_int> pivots(static_cast<std::size_t>(x.cols()), 0);
   SmallVector tau(width);
-  LAPACKE_dgeqp3(LAPACK_COL_MAJOR, as_int(x.rows()), as_int(x.cols()), x.data(), as_int(x.outerStride()), pivots.data(),
-                 tau.data());
+  require_success(LAPACKE_dgeqp3(LAPACK_COL_MAJOR, blas_int(x.rows()), blas_int(x.cols()), x.data(),
+                                 blas_int(x.outerStride()), pivots.data(), tau.data()),
+                  "dgeqp3", x.rows());
   Index rank = 0;
   while (rank < width && std::abs(x(rank, rank)) > drop) ++rank;
   if (rank > 0)
-    LAPACKE_dorgqr(LAPACK_COL_MAJOR, as_int(x.rows()), as_int(rank), as_int(rank), x.data(), as_int(x.outerStride()),
-                   tau.data());
+    require_success(LAPACKE_dorgqr(LAPACK_COL_MAJOR, blas_int(x.rows()), blas_int(rank), blas_int(rank), x.data(),
+                                   blas_int(x.outerStride()), tau.data()),
+                    "dorgqr", x.rows());
   return rank;
 }
 
@@ -142,7 +141,7 @@ Small positive_definite(Small x) {
   Small trial = x;
   trial.diagonal().array() -=
       double(x.rows()) * Eigen::NumTraits<double>::epsilon() * std::max(0.0, x.diagonal().maxCoeff());
-  if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', as_int(x.rows()), trial.data(), leading(trial)) == 0) return x;
+  if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', blas_int(x.rows()), trial.data(), leading(trial)) == 0) return x;
   x.diagonal().array() += positive_definite_shift(SymmetricEigen(x).values());
   return x;
 }

@@ -32,17 +32,13 @@ constexpr Index fewest_dimensions = 256, fewest_dimensions_per_rank = 6;
 
 using Columns = Eigen::Ref<const Small>;
 
-int as_int(Index n) {
-  return static_cast<int>(n);
-}
-
 // c = alpha op(a) b + beta c
 void gemm(CBLAS_TRANSPOSE op_a, double alpha, const Columns& a, const Columns& b, double beta, ColumnsRef c) {
   if (c.size() == 0) return;
   const Index k = b.rows();
-  cblas_dgemm(CblasColMajor, op_a, CblasNoTrans, as_int(c.rows()), as_int(c.cols()), as_int(k), alpha, a.data(),
-              as_int(std::max<Index>(1, a.outerStride())), b.data(), as_int(std::max<Index>(1, b.outerStride())), beta,
-              c.data(), as_int(std::max<Index>(1, c.outerStride())));
+  cblas_dgemm(CblasColMajor, op_a, CblasNoTrans, blas_int(c.rows()), blas_int(c.cols()), blas_int(k), alpha, a.data(),
+              blas_int(std::max<Index>(1, a.outerStride())), b.data(), blas_int(std::max<Index>(1, b.outerStride())),
+              beta, c.data(), blas_int(std::max<Index>(1, c.outerStride())));
 }
 
 // The growing basis S with AS and S'AS.

@@ -5,6 +5,7 @@
 #include "baselines/dense_methods.hpp"
 #include "baselines/partial_eigen.hpp"
 #include "baselines/timed_log.hpp"
+#include "core/lapack.hpp"
 #include "core/text.hpp"
 
 #include <itspace/covariance.hpp>
@@ -36,8 +37,8 @@ Small squared_distances(const ConstBlockView<double>& source, const ConstBlockVi
 // y = op(a) x
 SmallVector multiply(const Small& a, const SmallVector& x, CBLAS_TRANSPOSE op) {
   SmallVector y(op == CblasNoTrans ? a.rows() : a.cols());
-  cblas_dgemv(CblasColMajor, op, static_cast<int>(a.rows()), static_cast<int>(a.cols()), 1.0, a.data(),
-              static_cast<int>(a.rows()), x.data(), 1, 0.0, y.data(), 1);
+  cblas_dgemv(CblasColMajor, op, blas_int(a.rows()), blas_int(a.cols()), 1.0, a.data(), blas_int(a.rows()), x.data(), 1,
+              0.0, y.data(), 1);
   return y;
 }
 
@@ -191,7 +192,7 @@ void run(TimedLog& log, const ConstBlockView<double>& source, const ConstBlockVi
 
 Small cholesky(const ConstBlockView<double>& covariance) {
   Small l = positive_definite(covariance);
-  const auto d = static_cast<lapack_int>(l.rows());
+  const auto d = blas_int(l.rows());
   if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', d, l.data(), d) != 0) {
     // The shift of D.1 is absolute; next to large variances it is lost in rounding.
     const SymmetricEigen eigen(covariance);

@@ -15,26 +15,60 @@
 namespace itspace {
 namespace {
 
-lapack_int as_int(Index n) {
-  return static_cast<lapack_int>(n);
+constexpr Index largest_int = std::numeric_limits<int>::max();
+Index limit = largest_int;
+
+// Of every ilaenv there is; and the triangle that dormqr keeps beside its work.
+constexpr double widest_block = 64, block_triangle = 65 * 64;
+
+double blocked(double n) {
+  return widest_block * n + block_triangle;
+}
+
+// With so many squares beside the vectors. Where the matrix is long it is first cut to a triangle, and only a full
+// basis is made of blocks as long as itself.
+double of_svd(double m, double n, lapack_work::Vectors vectors, double squares) {
+  using lapack_work::Vectors;
+  const double least = std::min(m, n), most = std::max(m, n);
+  const double cut = vectors == Vectors::full ? most : std::min(most, 2 * least);
+  return (vectors == Vectors::none ? 0 : squares * least * least) + 10 * least + most + blocked(least + cut);
+}
+
+bool fits(double work) {
+  return work <= static_cast<double>(limit);
+}
+
+void require_fits(double work, Index rows, Index cols, const char* routine) {
+  require(fits(work), "a ", rows, " x ", cols, " matrix is too large for LAPACK's ", routine,
+          ": its work array would have ", work, " values, and LAPACK counts to ", limit,
+          ". Reduce the dimension first, for example by a projection; align needs no decomposition of that size");
 }
 
 // Whether LAPACK reached its end. A positive info is an outcome, for the caller to judge; want of memory is not, nor is
 // an argument that LAPACK calls wrong.
-bool done(lapack_int info, const char* routine) {
+[[nodiscard]] bool done(lapack_int info, const char* routine) {
   if (info == LAPACK_WORK_MEMORY_ERROR || info == LAPACK_TRANSPOSE_MEMORY_ERROR) throw std::bad_alloc();
   if (info < 0) throw std::logic_error(text("LAPACK's ", routine, " refused its argument ", -info));
   return info == 0;
 }
 
-// All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up. `restore`
-// brings `a` back to what it was.
+// The same for a routine that has no other outcome.
+void must_be_done(lapack_int info, const char* routine) {
+  if (!done(info, routine)) throw std::logic_error(text("LAPACK's ", routine, " ended with ", info));
+}
+
+// All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up, or where
+// its work array is too long. `restore` brings `a` back to what it was.
 template <class Restore>
 bool all_eigenpairs(char job, Small& a, SmallVector& values, Restore restore) {
-  const lapack_int n = as_int(a.rows());
+  const double size = static_cast<double>(a.rows());
+  const lapack_int n = blas_int(a.rows());
   values.resize(a.rows());
-  if (done(LAPACKE_dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyevd")) return true;
-  restore();
+  if (fits(lapack_work::dsyevd(size, job == 'V'))) {
+    if (done(LAPACKE_dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyevd")) return true;
+    restore();
+  }
+  require_fits(lapack_work::dsyev(size), a.rows(), a.cols(), "dsyev");
   return done(LAPACKE_dsyev(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyev");
 }
 
@@ -51,12 +85,14 @@ bool some_eigenpairs(Small& a, Index from, Index to, SmallVector& values, Small*
   };
   SmallVector ascending(n);
   double unused = 0;
+  require_fits(lapack_work::dsyevr(static_cast<double>(n)), n, n, "dsyevr");
   std::vector<lapack_int> support(static_cast<std::size_t>(2 * count));
   lapack_int got = 0;
-  const lapack_int info = LAPACKE_dsyevr(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', count == n ? 'A' : 'I', 'L', as_int(n),
-                                         a.data(), as_int(n), 0, 0, as_int(from), as_int(to), 0, &got, ascending.data(),
-                                         vectors ? vectors->data() : &unused, vectors ? as_int(n) : 1, support.data());
-  if (done(info, "dsyevr") && got == as_int(count)) {
+  const lapack_int info =
+      LAPACKE_dsyevr(LAPACK_COL_MAJOR, vectors ? 'V' : 'N', count == n ? 'A' : 'I', 'L', blas_int(n), a.data(),
+                     blas_int(n), 0, 0, blas_int(from), blas_int(to), 0, &got, ascending.data(),
+                     vectors ? vectors->data() : &unused, vectors ? blas_int(n) : 1, support.data());
+  if (done(info, "dsyevr") && got == blas_int(count)) {
     values = ascending.head(count);
     return true;
   }
@@ -68,17 +104,24 @@ bool some_eigenpairs(Small& a, Index from, Index to, SmallVector& values, Small*
 }
 
 // a = u diag(s) v', v' in vt; null pointers for values alone. Divide and conquer, then QR iteration where that gives
-// up.
-bool any_svd(char job, const Small& a, SmallVector& s, Small* u, Small* vt) {
-  const lapack_int m = as_int(a.rows()), n = as_int(a.cols());
+// up, or where its work array is too long.
+bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small* u, Small* vt) {
+  using lapack_work::Vectors;
+  const char job = vectors == Vectors::none ? 'N' : vectors == Vectors::thin ? 'S' : 'A';
+  const double rows = static_cast<double>(a.rows()), cols = static_cast<double>(a.cols());
+  const lapack_int m = blas_int(a.rows()), n = blas_int(a.cols());
   double unused = 0;
   double *u_data = u ? u->data() : &unused, *vt_data = vt ? vt->data() : &unused;
-  const lapack_int u_stride = u ? m : 1, vt_stride = vt ? as_int(vt->rows()) : 1;
+  const lapack_int u_stride = u ? m : 1, vt_stride = vt ? blas_int(vt->rows()) : 1;
   Small copy = a;
-  if (done(LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data, vt_stride),
-           "dgesdd"))
-    return true;
-  copy = a;
+  if (fits(lapack_work::dgesdd(rows, cols, vectors))) {
+    if (done(
+            LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data, vt_stride),
+            "dgesdd"))
+      return true;
+    copy = a;
+  }
+  require_fits(lapack_work::dgesvd(rows, cols, vectors), a.rows(), a.cols(), "dgesvd");
   SmallVector superdiagonal(std::max<Index>(1, s.size()));
   return done(LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data,
                              vt_stride, superdiagonal.data()),
@@ -86,6 +129,42 @@ bool any_svd(char job, const Small& a, SmallVector& s, Small* u, Small* vt) {
 }
 
 }  // namespace
+
+int blas_int(Index n) {
+  require(n <= limit, "a matrix has ", n, " rows or columns, and BLAS counts to ", limit,
+          "; take fewer samples, or reduce the dimension first");
+  return static_cast<int>(n);
+}
+
+namespace lapack_work {
+
+double dsyevd(double n, bool vectors) {
+  return std::max((vectors ? 2 * n * n + 6 * n : 2 * n) + 1, blocked(n) + 2 * n);
+}
+double dsyev(double n) {
+  return blocked(n) + 3 * n;
+}
+double dsyevr(double n) {
+  return blocked(n) + 26 * n;
+}
+double dgesdd(double m, double n, Vectors vectors) {
+  return of_svd(m, n, vectors, 4);
+}
+double dgesvd(double m, double n, Vectors vectors) {
+  return of_svd(m, n, vectors, 1);
+}
+double dgeqrf(double n) {
+  return blocked(n);
+}
+
+}  // namespace lapack_work
+
+LowerBlasLimitForTests::LowerBlasLimitForTests(Index lower) {
+  limit = std::min(lower, largest_int);
+}
+LowerBlasLimitForTests::~LowerBlasLimitForTests() {
+  limit = largest_int;
+}
 
 bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors) {
   if (!a.allFinite()) return false;
@@ -132,7 +211,7 @@ bool smallest_eigenvalue(Small& a, double& value) {
 bool singular_values(const Small& a, SmallVector& values) {
   if (!a.allFinite()) return false;
   values.resize(std::min(a.rows(), a.cols()));
-  return values.size() == 0 || any_svd('N', a, values, nullptr, nullptr);
+  return values.size() == 0 || any_svd(lapack_work::Vectors::none, a, values, nullptr, nullptr);
 }
 
 bool svd(const Small& a, SvdSize size, Svd& out) {
@@ -147,7 +226,7 @@ bool svd(const Small& a, SvdSize size, Svd& out) {
   }
   Small vt(full ? n : k, n);
   out.u.resize(m, full ? m : k);
-  const bool converged = any_svd(full ? 'A' : 'S', a, out.s, &out.u, &vt);
+  const bool converged = any_svd(full ? lapack_work::Vectors::full : lapack_work::Vectors::thin, a, out.s, &out.u, &vt);
   out.v = vt.transpose();
   return converged;
 }
@@ -156,7 +235,7 @@ bool cholesky(Small& a) {
   const Index n = a.rows();
   if (n == 0) return true;
   if (!a.allFinite()) return false;
-  if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', as_int(n), a.data(), as_int(n)), "dpotrf")) return false;
+  if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', blas_int(n), a.data(), blas_int(n)), "dpotrf")) return false;
   a.triangularView<Eigen::StrictlyUpper>().setZero();
   return true;
 }
@@ -168,8 +247,9 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
   std::vector<lapack_int> pivots(static_cast<std::size_t>(n));
   lapack_int rank = 0;
   // Not done means that pivots of the tolerance came before the end: what the rank says.
-  done(LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', as_int(n), l.data(), as_int(n), pivots.data(), &rank, tolerance),
-       "dpstrf");
+  if (done(LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', blas_int(n), l.data(), blas_int(n), pivots.data(), &rank, tolerance),
+           "dpstrf"))
+    rank = blas_int(n);
   l.triangularView<Eigen::StrictlyUpper>().setZero();
   Small out(n, Index(rank));
   for (Index i = 0; i < n; ++i) out.row(Index(pivots[static_cast<std::size_t>(i)]) - 1) = l.row(i).head(rank);
@@ -179,22 +259,23 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
 void congruence(const Small& l, Small& b) {
   const Index n = b.rows();
   if (n > 0)
-    done(LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', as_int(n), b.data(), as_int(n), l.data(), as_int(n)), "dsygst");
+    must_be_done(LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', blas_int(n), b.data(), blas_int(n), l.data(), blas_int(n)),
+                 "dsygst");
 }
 
 Small product_transposed(const Small& a, const Small& b) {
   Small out(a.cols(), b.cols());
   if (out.size() == 0) return out;
   if (a.rows() == 0) return out.setZero();
-  cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, as_int(a.cols()), as_int(b.cols()), as_int(a.rows()), 1,
-              a.data(), as_int(a.rows()), b.data(), as_int(b.rows()), 0, out.data(), as_int(out.rows()));
+  cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, blas_int(a.cols()), blas_int(b.cols()), blas_int(a.rows()), 1,
+              a.data(), blas_int(a.rows()), b.data(), blas_int(b.rows()), 0, out.data(), blas_int(out.rows()));
   return out;
 }
 
 void add_gram(const Small& a, Small& sum) {
   if (a.size() == 0) return;
-  cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, as_int(a.cols()), as_int(a.rows()), 1, a.data(), as_int(a.rows()),
-              1, sum.data(), as_int(sum.rows()));
+  cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, blas_int(a.cols()), blas_int(a.rows()), 1, a.data(),
+              blas_int(a.rows()), 1, sum.data(), blas_int(sum.rows()));
 }
 
 Small qr_triangle(Small& a) {
@@ -204,7 +285,8 @@ Small qr_triangle(Small& a) {
   // LAPACKE refuses NaN and would leave `a` as it is, a triangle of something else.
   if (!a.allFinite()) return r.setConstant(std::numeric_limits<double>::quiet_NaN());
   SmallVector tau(k);
-  done(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, as_int(m), as_int(n), a.data(), as_int(m), tau.data()), "dgeqrf");
+  require_fits(lapack_work::dgeqrf(static_cast<double>(n)), m, n, "dgeqrf");
+  must_be_done(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, blas_int(m), blas_int(n), a.data(), blas_int(m), tau.data()), "dgeqrf");
   r.triangularView<Eigen::Upper>() = a.topRows(k);
   return r;
 }

@@ -2,14 +2,44 @@
 //
 // The LAPACK calls of the core, on Eigen's column-major double matrices. They return false where the input has a
 // non-finite number, or where LAPACK did not converge by its fastest method nor by the slower ones that follow it; the
-// caller decides what that means. Want of memory throws std::bad_alloc. Marked for export is what the other libraries
-// of this project use; the header is not installed.
+// caller decides what that means. Want of memory throws std::bad_alloc, a matrix that is too large for the integers of
+// LAPACK std::invalid_argument. Marked for export is what the other libraries of this project use; the header is not
+// installed.
 #pragma once
 
 #include <itspace/block.hpp>
 #include <itspace/export.hpp>
 
 namespace itspace {
+
+// BLAS and LAPACK count in integers of 32 bits: in the sizes that they are given, and in the lengths of their work
+// arrays, which they compute themselves and, beyond the largest integer, wrongly. So every size goes through blas_int,
+// and every work array is measured before the routine is called; where it is too long a method with a shorter one
+// follows, or std::invalid_argument.
+ITSPACE_API int blas_int(Index n);
+
+// What the routines ask for at most, from their documentation, with the widest block that LAPACK knows. In double,
+// where squares of sizes do not overflow.
+namespace lapack_work {
+double dsyevd(double n, bool vectors);
+double dsyev(double n);
+double dsyevr(double n);
+// Singular values alone, or with thin or full vectors, of an m x n matrix.
+enum class Vectors { none, thin, full };
+double dgesdd(double m, double n, Vectors vectors);
+double dgesvd(double m, double n, Vectors vectors);
+double dgeqrf(double n);
+}  // namespace lapack_work
+
+// The largest integer of BLAS and LAPACK. Lower while a LowerBlasLimitForTests lives, so that tests need no matrix of
+// 2^31 entries; not to be lowered while another thread computes.
+Index blas_limit();
+class LowerBlasLimitForTests {
+ public:
+  explicit LowerBlasLimitForTests(Index limit);
+  ~LowerBlasLimitForTests();
+  LowerBlasLimitForTests(const LowerBlasLimitForTests&) = delete;
+};
 
 // a = vectors diag(values) vectors', values ascending. Reads the lower triangle.
 ITSPACE_API bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);
