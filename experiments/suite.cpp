@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <new>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
@@ -115,6 +116,10 @@ std::vector<Ended> run_instances(const SuiteOptions& suite, const SuiteEvents& e
       instance.info.outcome = absent ? Outcome::skipped : Outcome::failed;
       instance.info.reason = reason_for(name, error.what());
       outcome.bad_environment |= !absent;
+    } catch (const std::bad_alloc&) {  // what the instance held is free again: a smaller one may do
+      instance.info.outcome = Outcome::failed;
+      instance.info.reason = name + ": out of memory\nleave this instance out, or run it on a machine with more memory";
+      outcome.bad_environment = true;
     }
     if (events.instance_ended) events.instance_ended(instance.info, false);
     ended.push_back(std::move(instance));

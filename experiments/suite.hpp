@@ -34,7 +34,7 @@ struct SuiteEvents {
 struct SuiteOutcome {
   Results results;
   bool bad_values = false;           // an instance failed for what is in its files
-  bool bad_environment = false;      // an instance failed for files that are missing or cannot be read
+  bool bad_environment = false;      // an instance failed for files that are missing or cannot be read, or for memory
   bool interrupted = false;          // finished instances are on disk and in the report
   std::vector<std::string> missing;  // figures that could not be drawn, and why
 };
