@@ -81,7 +81,8 @@ class ITSPACE_API TransportMap {
   Index dim() const { return parts_.basis.rows(); }
   MapKind kind() const { return parts_.kind; }
 
-  // Every row x of samples (n x d) becomes T(x), in place. Call it on chunks of a set that is too large.
+  // Every row x of samples (n x d) becomes T(x), in place. Call it on chunks of a set that is too large. Samples with a
+  // value that is not finite are refused, and all are left as they are.
   template <Storage Scalar>
   void apply(BlockView<Scalar> samples) const;
 

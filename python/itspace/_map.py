@@ -176,7 +176,10 @@ class TransportMap:
         return self._core.kind
 
     def apply(self, X: Array) -> Any:
-        """The rows of X (n, d), or one sample (d,), moved; in the dtype and library of X, which is left as it is."""
+        """The rows of X (n, d), or one sample (d,), moved; in the dtype and library of X, which is left as it is.
+
+        A value that is not finite is refused.
+        """
         array, wrap = take(X, "X")
         if array.ndim not in (1, 2):
             raise ValueError(f"X has shape {array.shape}; it must be (n, d), one sample per row, or (d,)")

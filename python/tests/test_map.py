@@ -70,6 +70,14 @@ def test_leaves_its_input_alone_and_keeps_the_dtype(domains):
     assert tmap.apply(X[:0]).shape == (0, 10)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_refuses_samples_that_are_not_finite(domains, value):
+    X = domains[1].copy()
+    X[3, 2] = value
+    with pytest.raises(ValueError, match=rf"samples\[3, 2\] is {value}"):
+        make(domains).apply(X)
+
+
 def test_means_given_or_zero(domains):
     source, target = domains
     S, T = np.cov(source.T), np.cov(target.T)

@@ -26,6 +26,15 @@ void check_values(const Eigen::VectorXd& values, const char* what) {
     require(std::isfinite(values(i)), what, "[", i, "] is ", values(i), "; all values must be finite");
 }
 
+void check_eps(double eps) {
+  require(eps >= 0 && std::isfinite(eps), "eps is ", eps,
+          "; the rounding that is allowed for must be 0 or more and finite. Leave it out for that of the storage type");
+}
+
+void check_count(Index count, const char* what) {
+  require(count >= 0, what, " is ", count, "; it must be 0 or more");
+}
+
 }  // namespace
 
 template <Storage Scalar>
@@ -59,6 +68,7 @@ Vector mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weigh
 template <Storage Scalar>
 void symmetrise(BlockView<Scalar> matrix) {
   require(matrix.rows() == matrix.cols(), "the matrix is ", matrix.rows(), " x ", matrix.cols(), "; it must be square");
+  check_finite<Scalar>(matrix, "matrix");
   for (Index i = 0; i < matrix.rows(); ++i)
     for (Index j = 0; j < i; ++j) matrix(i, j) = matrix(j, i) = (matrix(i, j) + matrix(j, i)) / 2;
 }
@@ -88,6 +98,7 @@ void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what) {
 
 template <Storage Scalar>
 void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps) {
+  check_eps(eps);
   require(sigma.rows() == sigma.cols() && sigma.rows() > 0, "the covariance is ", sigma.rows(), " x ", sigma.cols(),
           "; it must be square and not empty. If its rows are samples, pass it as features");
   check_finite<Scalar>(sigma, "covariance");
@@ -138,6 +149,7 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
 
 template <Storage Scalar>
 Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
+  check_count(count, "count");
   Small wide = widened<Scalar>(sigma);
   SmallVector values;
   require_converged(leading_eigenpairs(wide, count, values, nullptr), "eigenvalues of the covariance");
@@ -145,6 +157,7 @@ Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
 }
 
 Vector leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count) {
+  check_count(count, "count");
   check_finite<double>(factor, "factor");
   Small tall = factor.rows() >= factor.cols() ? Small(factor) : Small(factor.transpose());
   const Small triangle = qr_triangle(tall);
@@ -170,11 +183,13 @@ Block<Scalar> truncate_factor(const std::type_identity_t<ConstBlockView<Data>>& 
 double floor_r(double trace, const Eigen::VectorXd& leading, Index rank) {
   require(std::isfinite(trace), "the trace is ", trace, "; it must be finite");
   check_values(leading, "leading");
+  check_count(rank, "rank");
   return std::max(0.0, trace - leading.head(std::min(rank, leading.size())).sum());
 }
 
 double floor_r(const Eigen::VectorXd& eigenvalues, Index rank) {
   check_values(eigenvalues, "eigenvalues");
+  check_count(rank, "rank");
   Eigen::VectorXd ascending = eigenvalues.cwiseMax(0.0);
   std::sort(ascending.begin(), ascending.end());
   return ascending.head(std::max<Index>(0, ascending.size() - rank)).sum();

@@ -26,7 +26,8 @@ MomentAccumulator::MomentAccumulator(Index count, Vector mean, Block<double> sca
   require(count_ >= 0, "count is ", count_, "; it must be 0 or more");
   require(scatter_.rows() == mean_.size() && scatter_.cols() == mean_.size(), "the scatter is ", scatter_.rows(), " x ",
           scatter_.cols(), " for a mean of ", mean_.size(), " values; it must be square of that size");
-  require(mean_.allFinite() && scatter_.allFinite(), "the moments have a value that is not finite");
+  check_finite<double>(mean_.transpose(), "mean");
+  check_finite<double>(scatter_, "scatter");
 }
 
 Block<double> MomentAccumulator::covariance() const {

@@ -45,6 +45,7 @@ Index rank_explaining(const TargetArgument<Scalar>& given, double share, std::ui
     const Block<Scalar> identity = Block<Scalar>::Identity(d, d);
     Block<Scalar> sigma(d, d);
     target.apply(identity, sigma);
+    check_finite<Scalar>(sigma, "the target applied to the identity");
     symmetrise<Scalar>(sigma);
     return rank_explaining(leading_eigenvalues<Scalar>(sigma, d), target.trace(), share);
   }

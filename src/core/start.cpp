@@ -56,6 +56,7 @@ Block<Scalar> start_from_target(const TargetArgument<Scalar>& given, Index rank)
   const Block<Scalar> identity = Block<Scalar>::Identity(d, d);
   Block<Scalar> sigma(d, d);
   target.apply(identity, sigma);
+  check_finite<Scalar>(sigma, "the target applied to the identity");
   symmetrise<Scalar>(sigma);
   return truncate<Scalar>(sigma, rank);
 }

@@ -181,6 +181,7 @@ template <Storage Scalar>
 void TransportMap::apply(BlockView<Scalar> samples) const {
   require(samples.cols() == dim(), "the samples have ", samples.cols(), " columns and the map has dimension ", dim(),
           "; rows are samples of the map's dimension");
+  check_finite<Scalar>(samples, "samples");  // all of them before any is moved
   const Block<Scalar>* basis;
   const Block<Scalar>* update;
   if constexpr (std::same_as<Scalar, float>) {

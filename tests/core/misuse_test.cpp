@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Misuse of align and of its options throws std::invalid_argument that names the value and the limit.
+// Misuse of align and of its options throws std::invalid_argument that names the value and the limit, and so does a
+// number that is not finite at any other door.
 #include "expect_throw.hpp"
 #include "runs.hpp"
 
+#include <itspace/covariance.hpp>
+#include <itspace/distance.hpp>
+#include <itspace/gradient.hpp>
+#include <itspace/moments.hpp>
+#include <itspace/rank.hpp>
 #include <itspace/start.hpp>
+#include <itspace/transport_map.hpp>
+#include <itspace/verify.hpp>
 
 #include <gtest/gtest.h>
 
@@ -114,6 +122,210 @@ TEST_F(Misuse, IsFoundBeforeAnyWork) {
   const Untouchable target;
   expect_misuse({"-1"}, [&] { align<double>(target, problem_.start, {.steps = -1}); });
   expect_misuse({"9"}, [&] { align<double>(target, 9); });
+}
+
+template <class Scalar>
+class Doors : public ::testing::Test {
+ protected:
+  static constexpr Index dim = 4;
+  // Each kind of number that is none, with the word for it.
+  template <class Call>
+  static void for_each_poison(Call call) {
+    call(static_cast<Scalar>(nan), std::string("nan"));
+    call(static_cast<Scalar>(inf), std::string("inf"));
+    call(static_cast<Scalar>(-inf), std::string("-inf"));
+  }
+  static Block<Scalar> poisoned(Scalar poison) {
+    Block<Scalar> sigma = identity;
+    sigma(1, 2) = poison;
+    return sigma;
+  }
+  static inline const Block<Scalar> identity = Block<Scalar>::Identity(dim, dim);
+};
+using Scalars = ::testing::Types<float, double>;
+TYPED_TEST_SUITE(Doors, Scalars);
+
+TYPED_TEST(Doors, OfDistancesRefuseCovariancesThatAreNotFinite) {
+  this->for_each_poison([&](TypeParam poison, const std::string& word) {
+    const Block<TypeParam> bad = this->poisoned(poison), good = this->identity;
+    const StackView<TypeParam> bad_stack{bad.data(), 1, 4}, good_stack{good.data(), 1, 4};
+    const auto refused = [&](auto call) { expect_misuse({"covariance[1, 2] is " + word}, call); };
+    refused([&] { dense_distance_squared<TypeParam>(bad, good); });
+    refused([&] { dense_distance_squared<TypeParam>(good, bad); });
+    refused([&] { dense_distance_squared<TypeParam>(bad, good, full_accuracy); });
+    refused([&] { dense_distance_squared<TypeParam>(good, bad, frechet_accuracy); });
+    refused([&] { cross_distances_squared<TypeParam>(bad_stack, good_stack); });
+    refused([&] { cross_distances_squared<TypeParam>(good_stack, bad_stack); });
+    refused([&] { paired_distances_squared<TypeParam>(bad_stack, good_stack); });
+    refused([&] { paired_distances_squared<TypeParam>(good_stack, bad_stack); });
+    refused([&] { geodesic<TypeParam>(bad, good, 0.5); });
+    refused([&] { geodesic<TypeParam>(good, bad, 0.5); });
+    refused([&] { coupling_cost<TypeParam>(bad, good); });
+    refused([&] { coupling_cost<TypeParam>(good, bad); });
+    expect_misuse({"t is " + word}, [&] { geodesic<TypeParam>(good, good, static_cast<double>(poison)); });
+  });
+}
+
+TYPED_TEST(Doors, OfCovariancesRefuseWhatIsNotFinite) {
+  this->for_each_poison([&](TypeParam poison, const std::string& word) {
+    const Block<TypeParam> bad = this->poisoned(poison);
+    Block<TypeParam> in_place = bad;
+    const auto refused = [&](auto call) { expect_misuse({"[1, 2] is " + word, "finite"}, call); };
+    refused([&] { check_symmetric<TypeParam>(bad); });
+    refused([&] { check_covariance<TypeParam>(bad); });
+    refused([&] { symmetrise<TypeParam>(in_place); });
+    refused([&] { make_positive_definite<TypeParam>(in_place); });
+    refused([&] { leading_eigenvalues<TypeParam>(bad, 2); });
+    refused([&] { leading_eigenvalues_of_factor(block<double>(bad), 2); });
+    refused([&] { truncate<TypeParam>(bad, 2); });
+    refused([&] { truncate_factor<TypeParam>(bad, 2); });
+    refused([&] { start_from_covariance<TypeParam>(bad, 2); });
+    const auto value = static_cast<double>(poison);
+    const auto bad_eps = [&](auto call) { expect_misuse({"eps is " + word, "0 or more"}, call); };
+    bad_eps([&] { check_symmetric<TypeParam>(this->identity, value); });
+    bad_eps([&] { check_covariance<TypeParam>(this->identity, value); });
+  });
+}
+
+TYPED_TEST(Doors, OfTargetsRefuseProductsThatAreNotFinite) {
+  this->for_each_poison([&](TypeParam poison, const std::string&) {
+    const Block<TypeParam> bad = this->poisoned(poison);
+    const Block<TypeParam> factor = this->identity.leftCols(3);
+    const DenseTarget<TypeParam> target(bad);
+    const auto refused = [&](auto call) { expect_misuse({"finite"}, call); };
+    refused([&] { objective_and_gradient<TypeParam>(factor, target); });
+    refused([&] { target_distance_squared<TypeParam>(factor, target); });
+    refused([&] { model_of<TypeParam>(target, factor, Eigen::VectorXd::Zero(4)); });
+    refused([&] { verify<TypeParam>(factor, target); });
+    refused([&] { verify<TypeParam>(bad, DenseTarget<TypeParam>(this->identity)); });
+    const auto spelled_out = [&](auto call) { expect_misuse({"target applied to the identity[", "is nan"}, call); };
+    spelled_out([&] { start_from_target<TypeParam>(target, 2); });
+    spelled_out([&] { rank_explaining<TypeParam>(target, 0.5); });
+  });
+}
+
+TYPED_TEST(Doors, OfFeaturesRefuseWeightsThatAreNotFinite) {
+  this->for_each_poison([&](TypeParam poison, const std::string& word) {
+    const Block<TypeParam> features = this->identity, factor = this->identity.leftCols(2);
+    Eigen::VectorXd weights = Eigen::VectorXd::Ones(4);
+    weights(3) = static_cast<double>(poison);
+    const auto refused = [&](auto call) { expect_misuse({"weight 3 is " + word, "finite"}, call); };
+    refused([&] { covariance<TypeParam>(features, weights); });
+    refused([&] { centred_factor<TypeParam>(features, weights); });
+    refused([&] { compact_factor<TypeParam>(features, weights); });
+    refused([&] { mean<TypeParam>(features, weights); });
+    refused([&] { start_from_features<TypeParam>(features, 2, weights); });
+    refused([&] { start_from_all_features<TypeParam>(features, weights); });
+    refused([&] { objective_and_features_gradient<TypeParam>(factor, features, weights); });
+    refused([&] { FeaturesTarget<TypeParam>(features, weights); });
+  });
+}
+
+TYPED_TEST(Doors, OfMomentsRefuseWhatIsNotFinite) {
+  this->for_each_poison([&](TypeParam poison, const std::string& word) {
+    MomentAccumulator moments;
+    moments.update<TypeParam>(this->identity);
+    expect_misuse({"batch[1, 2] is " + word}, [&] { moments.update<TypeParam>(this->poisoned(poison)); });
+    EXPECT_EQ(moments.count(), 4);
+    Eigen::VectorXd mean = moments.mean();
+    Block<double> scatter = moments.scatter();
+    scatter(1, 2) = static_cast<double>(poison);
+    expect_misuse({"scatter[1, 2] is " + word}, [&] { MomentAccumulator(4, mean, scatter); });
+    mean(2) = static_cast<double>(poison);
+    expect_misuse({"mean[0, 2] is " + word}, [&] { MomentAccumulator(4, mean, moments.scatter()); });
+  });
+}
+
+// All of the samples are left as they are.
+TYPED_TEST(Doors, OfAMapRefuseSamplesThatAreNotFinite) {
+  const LowRankGaussian from{Block<double>::Ones(4, 1), Eigen::VectorXd::Zero(4), 1}, to{from.factor, from.mean, 2};
+  const TransportMap map(from, to);
+  this->for_each_poison([&](TypeParam poison, const std::string& word) {
+    Block<TypeParam> samples = this->poisoned(poison);
+    expect_misuse({"samples[1, 2] is " + word}, [&] { map.apply<TypeParam>(samples); });
+    samples(1, 2) = 0;
+    EXPECT_EQ(samples, this->identity);
+  });
+}
+
+using DoublesDoors = Doors<double>;
+
+TEST_F(DoublesDoors, OfMeansAndFactorsRefuseWhatIsNotFinite) {
+  for_each_poison([&](double poison, const std::string& word) {
+    const Eigen::VectorXd good = Eigen::VectorXd::Zero(4);
+    Eigen::VectorXd bad = good;
+    bad(2) = poison;
+    expect_misuse({"finite"}, [&] { mean_distance_squared(bad, good); });
+    expect_misuse({"finite"}, [&] { mean_distance_squared(good, bad); });
+    const Block<double> factor = poisoned(poison);
+    const auto refused = [&](auto call) { expect_misuse({"factor[1, 2] is " + word}, call); };
+    refused([&] { factor_distance_squared(factor, identity); });
+    refused([&] { factor_distance_squared(identity, factor); });
+    refused([&] { geodesic_factor(factor, identity, 0.5); });
+    refused([&] { geodesic_factor(identity, factor, 0.5); });
+    expect_misuse({"t is " + word}, [&] { geodesic_factor(identity, identity, poison); });
+  });
+}
+
+TEST_F(DoublesDoors, OfEigenvaluesRefuseWhatIsNotFinite) {
+  for_each_poison([&](double poison, const std::string& word) {
+    Eigen::VectorXd values = Eigen::VectorXd::Ones(4);
+    expect_misuse({"trace is " + word}, [&] { rank_explaining(values, poison, 0.5); });
+    expect_misuse({"share", word}, [&] { rank_explaining(values, 4, poison); });
+    expect_misuse({"share", word}, [&] { rank_explaining<double>(DenseTarget<double>(identity), poison); });
+    expect_misuse({"trace is " + word}, [&] { floor_r(poison, values, 2); });
+    values(2) = poison;
+    expect_misuse({"eigenvalue 2 is " + word}, [&] { rank_explaining(values, 4, 0.5); });
+    expect_misuse({"[2] is " + word}, [&] { floor_r(4, values, 2); });
+    expect_misuse({"[2] is " + word}, [&] { floor_r(values, 2); });
+  });
+}
+
+TEST_F(DoublesDoors, OfModelsRefuseWhatIsNotFinite) {
+  const DenseTarget<double> target(identity);
+  const Eigen::VectorXd zero = Eigen::VectorXd::Zero(4);
+  const LowRankGaussian good{identity.leftCols(2), zero, 1};
+  for_each_poison([&](double poison, const std::string& word) {
+    Eigen::VectorXd mean = zero;
+    mean(2) = poison;
+    expect_misuse({"mean", "finite"}, [&] { model_of<double>(target, good.factor, mean); });
+    expect_misuse({"floor", word}, [&] { model_of<double>(target, good.factor, zero, poison); });
+    LowRankGaussian factor = good, remainder = good, shifted = good;
+    factor.factor = poisoned(poison);
+    remainder.remainder = poison;
+    shifted.mean = mean;
+    const auto refused = [&](std::initializer_list<std::string> parts, const LowRankGaussian& model) {
+      expect_misuse(parts, [&] { TransportMap(model, good); });
+      expect_misuse(parts, [&] { TransportMap(good, model); });
+    };
+    refused({"factor[1, 2] is " + word}, factor);
+    refused({"remainder", word}, remainder);
+    refused({"mean", "finite"}, shifted);
+
+    const TransportMap::Parts parts = TransportMap(good, good).parts();
+    const auto part_refused = [&](auto spoil) {
+      TransportMap::Parts bad = parts;
+      spoil(bad);
+      EXPECT_THROW(TransportMap{bad}, std::invalid_argument) << word;
+    };
+    part_refused([&](TransportMap::Parts& bad) { bad.scalar = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.basis(1, 0) = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.core(1, 0) = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.mean_from(1) = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.mean_to(1) = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.from_root(1, 0) = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.to_root(1, 0) = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.from_remainder = poison; });
+    part_refused([&](TransportMap::Parts& bad) { bad.to_remainder = poison; });
+  });
+}
+
+TEST_F(DoublesDoors, RefuseNegativeCounts) {
+  const Eigen::VectorXd values = Eigen::VectorXd::Ones(4);
+  expect_misuse({"count is -1", "0"}, [&] { leading_eigenvalues<double>(identity, -1); });
+  expect_misuse({"count is -1", "0"}, [&] { leading_eigenvalues_of_factor(identity, -1); });
+  expect_misuse({"rank is -1", "0"}, [&] { floor_r(4, values, -1); });
+  expect_misuse({"rank is -1", "0"}, [&] { floor_r(values, -1); });
 }
 
 }  // namespace
