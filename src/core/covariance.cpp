@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/covariance.hpp>
 
-#include "core/factors.hpp"
+#include "core/dense.hpp"
+#include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
+#include "core/truncation.hpp"
 
 #include <Eigen/Cholesky>
 #include <algorithm>
@@ -15,7 +17,7 @@ namespace {
 
 // The lower triangle in double, which is what LAPACK reads; symmetric in exact arithmetic.
 template <Storage Scalar>
-Small widened(const ConstBlockView<Scalar>& sigma) {
+Dense widened(const ConstBlockView<Scalar>& sigma) {
   require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
   check_finite<Scalar>(sigma, "covariance");
   return sigma.template cast<double>();
@@ -47,7 +49,7 @@ template <Storage Scalar>
 Block<double> centred_factor(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
   check_finite<Scalar>(features, "features");
   const Moments moments = gather_moments<Scalar>(features, weights);
-  Small rows(features.rows(), features.cols());
+  Dense rows(features.rows(), features.cols());
   centred_rows<Scalar>(features, moments, 0, rows);
   return rows.transpose();
 }
@@ -75,7 +77,7 @@ void symmetrise(BlockView<Scalar> matrix) {
 
 template <Storage Scalar>
 double make_positive_definite(BlockView<Scalar> sigma) {
-  Small wide = widened<Scalar>(sigma);
+  Dense wide = widened<Scalar>(sigma);
   double smallest = 0;
   if (wide.size() == 0) return 0;
   require_converged(smallest_eigenvalue(wide, smallest), "eigenvalues of the covariance");
@@ -131,14 +133,14 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
   // lambda_min >= -limit exactly where Sigma + limit I has a Cholesky factor; the eigenvalue itself is for the message,
   // and for matrices so close to the limit that rounding decides.
   const double d = static_cast<double>(sigma.rows());
-  Small wide = widened<Scalar>(sigma);
+  Dense wide = widened<Scalar>(sigma);
   const double diagonal = std::max(0.0, wide.diagonal().maxCoeff());  // <= lambda_max
   if (diagonal == 0 && wide.isZero(0)) return;  // without variance only 0 is one; the eigenvalues would take two d^3
-  Small shifted = wide;
+  Dense shifted = wide;
   shifted.diagonal().array() += d * eps * diagonal;
-  if (diagonal > 0 && Eigen::LLT<Eigen::Ref<Small>>(shifted).info() == Eigen::Success) return;
-  Small copy = wide;
-  SmallVector largest;
+  if (diagonal > 0 && Eigen::LLT<Eigen::Ref<Dense>>(shifted).info() == Eigen::Success) return;
+  Dense copy = wide;
+  Eigen::VectorXd largest;
   double smallest = 0;
   require_converged(leading_eigenpairs(copy, 1, largest, nullptr) && smallest_eigenvalue(wide, smallest),
                     "eigenvalues of the covariance");
@@ -150,8 +152,8 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
 template <Storage Scalar>
 Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
   check_count(count, "count");
-  Small wide = widened<Scalar>(sigma);
-  SmallVector values;
+  Dense wide = widened<Scalar>(sigma);
+  Eigen::VectorXd values;
   require_converged(leading_eigenpairs(wide, count, values, nullptr), "eigenvalues of the covariance");
   return values;
 }
@@ -159,16 +161,16 @@ Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
 Vector leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index count) {
   check_count(count, "count");
   check_finite<double>(factor, "factor");
-  Small tall = factor.rows() >= factor.cols() ? Small(factor) : Small(factor.transpose());
-  const Small triangle = qr_triangle(tall);
-  SmallVector values;
+  Dense tall = factor.rows() >= factor.cols() ? Dense(factor) : Dense(factor.transpose());
+  const Dense triangle = qr_triangle(tall);
+  Eigen::VectorXd values;
   require_converged(singular_values(triangle, values), "singular values of the factor");
   return values.head(std::min(count, values.size())).cwiseAbs2();
 }
 
 template <Storage Scalar, Storage Data>
 Block<Scalar> truncate(const std::type_identity_t<ConstBlockView<Data>>& sigma, Index rank) {
-  Small wide = widened<Data>(sigma);
+  Dense wide = widened<Data>(sigma);
   check_rank(rank, wide.rows());
   return leading_root(wide, rank).cast<Scalar>();
 }
@@ -177,7 +179,7 @@ template <Storage Scalar, Storage Data>
 Block<Scalar> truncate_factor(const std::type_identity_t<ConstBlockView<Data>>& factor, Index rank) {
   check_rank(rank, factor.rows());
   check_finite<Data>(factor, "factor");
-  return Small(leading_part(factor.template cast<double>(), rank)).template cast<Scalar>();
+  return Dense(leading_part(factor.template cast<double>(), rank)).template cast<Scalar>();
 }
 
 double floor_r(double trace, const Eigen::VectorXd& leading, Index rank) {

@@ -1,59 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feature sets as factors: moments, centred rows, and the triangle that stands for either in double.
+// For align.cpp and targets/features.cpp, until they include what they use: truncation.hpp and feature_moments.hpp.
 #pragma once
 
-#include <itspace/block.hpp>
-
-#include <Eigen/Core>
-
-namespace itspace {
-
-struct Moments {
-  Eigen::VectorXd mean;        // mu
-  Eigen::VectorXd root_scale;  // sqrt(w_i/c) of each row; one entry where all rows weigh the same
-  double weight_sum = 0;       // sum w
-  double normaliser = 0;       // c = sum w - (sum w^2)/(sum w)
-
-  double scale_of(Index row) const { return root_scale(root_scale.size() == 1 ? 0 : row); }
-};
-
-// The mean about row k; empty weights weigh all rows the same. @pre row k has a weight.
-template <Storage Scalar>
-Eigen::VectorXd mean_about(const ConstBlockView<Scalar>& features, Index k, const Eigen::VectorXd& weights);
-
-// Throws std::invalid_argument for fewer than two rows, or weights that are not one per row, negative, not finite, or
-// positive for fewer than two rows. Empty weights weigh all rows the same.
-template <Storage Scalar>
-Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights);
-
-// Rows [first, first + out.rows()) of (Z - 1 mu') diag(root_scale), in double.
-template <Storage Scalar>
-void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Small& out);
-
-// Their covariance, in double.
-template <Storage Scalar>
-Small features_covariance(const ConstBlockView<Scalar>& features, const Moments& moments);
-
-// The triangle of the covariance through its smaller side: R'R = Sigma (d x d) where n > d, R'R = T'T (n x n) where
-// n <= d and T is the centred factor. Householder over chunks, so that the features are never held twice.
-template <Storage Scalar>
-Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments);
-
-// Throws std::runtime_error where LAPACK gave up on finite input: `what` did not converge.
-void require_converged(bool converged, const char* what);
-
-// Throws std::invalid_argument unless 1 <= rank <= dim.
-void check_rank(Index rank, Index dim);
-
-// A factor of F F' with at most d columns.
-Small narrow_factor(const Small& factor);
-
-// The leading left singular part U_r S_r of F: the factor of Pi_r(F F'). The rank may exceed the columns of F; the rest
-// is zero.
-Small leading_part(const Small& factor, Index rank);
-
-// U diag(lambda)^(1/2) of the `count` leading eigenpairs of a symmetric matrix, which is overwritten.
-Small leading_root(Small& sigma, Index count);
-
-}  // namespace itspace
+#include "core/feature_moments.hpp"
+#include "core/truncation.hpp"

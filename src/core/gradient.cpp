@@ -3,7 +3,8 @@
 #include <itspace/evaluate.hpp>
 #include <itspace/gradient.hpp>
 
-#include "core/factors.hpp"
+#include "core/dense.hpp"
+#include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
 #include "kernels/block_ops.hpp"
@@ -18,7 +19,7 @@ namespace {
 constexpr Index chunk_rows = 1024;
 
 // U V' over the singular directions that are more than rounding: the polar factor where a has full rank.
-Small compact_polar(const Small& a) {
+Dense compact_polar(const Dense& a) {
   Svd parts;
   require(a.allFinite(), "the product of the features with the factor is not finite; scale them down");
   require_converged(svd(a, SvdSize::thin, parts), "singular values of the features' product with the factor");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <stdexcept>
 #include <vector>
 
 namespace itspace {
@@ -289,6 +290,13 @@ Small qr_triangle(Small& a) {
   must_be_done(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, blas_int(m), blas_int(n), a.data(), blas_int(m), tau.data()), "dgeqrf");
   r.triangularView<Eigen::Upper>() = a.topRows(k);
   return r;
+}
+
+void require_converged(bool converged, const char* what) {
+  if (!converged)
+    throw std::runtime_error(text("the ", what,
+                                  " did not converge by any of LAPACK's methods, or are out of range; scale the input "
+                                  "to order one, and if that does not help report it with the input"));
 }
 
 }  // namespace itspace

@@ -76,4 +76,7 @@ void add_gram(const Small& a, Small& sum);
 // overwritten.
 Small qr_triangle(Small& a);
 
+// Throws std::runtime_error where LAPACK gave up on finite input: `what` did not converge.
+void require_converged(bool converged, const char* what);
+
 }  // namespace itspace

@@ -2,7 +2,8 @@
 #include <itspace/covariance.hpp>
 #include <itspace/moments.hpp>
 
-#include "core/factors.hpp"
+#include "core/dense.hpp"
+#include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
 
@@ -48,7 +49,7 @@ void MomentAccumulator::update(const ConstBlockView<Scalar>& batch) {
   }
   if (n == 0) return;
   const Eigen::VectorXd batch_mean = mean_about<Scalar>(batch, 0, {});
-  Small sum = Small::Zero(d, d), rows;
+  Dense sum = Dense::Zero(d, d), rows;
   for (Index first = 0; first < n; first += chunk_rows) {
     rows = batch.middleRows(first, std::min(chunk_rows, n - first)).template cast<double>();
     rows.rowwise() -= batch_mean.transpose();

@@ -2,9 +2,10 @@
 #include <itspace/covariance.hpp>
 #include <itspace/start.hpp>
 
-#include "core/factors.hpp"
+#include "core/dense.hpp"
+#include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/truncation.hpp"
 
 #include <cmath>
 
@@ -21,13 +22,13 @@ Block<Scalar> start_from_features(const std::type_identity_t<ConstBlockView<Data
   check_rank(rank, d);
   check_finite<Data>(features, "features");
   const Moments moments = gather_moments<Data>(features, weights);
-  const Small triangle = features_triangle<Data>(features, moments);
+  const Dense triangle = features_triangle<Data>(features, moments);
   if (n > d) return leading_part(triangle.transpose(), rank).cast<Scalar>();
   // T = Q R, R = U S V': the leading part of T is T V_r. Chunks of rows of T' are added up in double.
   Svd parts;
   require_converged(svd(triangle, SvdSize::thin, parts), "singular values of the features");
   const Index count = std::min(rank, n);
-  Small sum = Small::Zero(d, rank), rows;
+  Dense sum = Dense::Zero(d, rank), rows;
   constexpr Index step = 64;
   for (Index first = 0; first < n; first += step) {
     rows.resize(std::min(step, n - first), d);

@@ -3,7 +3,7 @@
 #include <itspace/evaluate.hpp>
 #include <itspace/transport_map.hpp>
 
-#include "core/factors.hpp"
+#include "core/dense.hpp"
 #include "core/lapack.hpp"
 #include "core/text.hpp"
 #include "kernels/block_ops.hpp"
@@ -120,16 +120,16 @@ TransportMap::TransportMap(const LowRankGaussian& from, const LowRankGaussian& t
   require(d == to.factor.rows(), "the two models have dimensions ", d, " and ", to.factor.rows(),
           "; a map needs them equal");
   // Householder: orthonormal to rounding whatever the rank of [Y, Y_s].
-  Small both(d, r + s);
+  Dense both(d, r + s);
   both << from.factor, to.factor;
   const Index m = std::min(d, r + s);
-  const Eigen::HouseholderQR<Small> qr(both);
+  const Eigen::HouseholderQR<Dense> qr(both);
   const Small triangle = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
   const Small from_root = lower_root(triangle.leftCols(r), from.remainder);
   const Small to_root = lower_root(triangle.rightCols(s), to.remainder);
 
   parts_.kind = kind;
-  parts_.basis = qr.householderQ() * Small::Identity(d, m);
+  parts_.basis = qr.householderQ() * Dense::Identity(d, m);
   parts_.core = core_of(from_root, to_root, kind);
   parts_.scalar = scalar_of(parts_.core, d, std::sqrt(to.remainder) / std::sqrt(from.remainder));
   parts_.mean_from = from.mean;

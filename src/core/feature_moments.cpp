@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/factors.hpp"
+#include "core/feature_moments.hpp"
 
 #include "core/lapack.hpp"
 #include "core/text.hpp"
@@ -18,8 +18,8 @@ Index stacked_rows(Index cols) {
 }
 
 // R <- triangle of [R; rows].
-void stack(Small& triangle, const Small& rows) {
-  Small stacked(triangle.rows() + rows.rows(), rows.cols());
+void stack(Dense& triangle, const Dense& rows) {
+  Dense stacked(triangle.rows() + rows.rows(), rows.cols());
   stacked.topRows(triangle.rows()) = triangle;
   stacked.bottomRows(rows.rows()) = rows;
   triangle = qr_triangle(stacked);
@@ -85,7 +85,7 @@ Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::Vect
 }
 
 template <Storage Scalar>
-void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Small& out) {
+void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Dense& out) {
   for (Index i = 0; i < out.rows(); ++i) {
     out.row(i) = features.row(first + i).template cast<double>() - moments.mean.transpose();
     out.row(i) *= moments.scale_of(first + i);
@@ -93,8 +93,8 @@ void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments
 }
 
 template <Storage Scalar>
-Small features_covariance(const ConstBlockView<Scalar>& features, const Moments& moments) {
-  Small sum = Small::Zero(features.cols(), features.cols()), rows;
+Dense features_covariance(const ConstBlockView<Scalar>& features, const Moments& moments) {
+  Dense sum = Dense::Zero(features.cols(), features.cols()), rows;
   constexpr Index step = 1024;
   for (Index first = 0; first < features.rows(); first += step) {
     rows.resize(std::min(step, features.rows() - first), features.cols());
@@ -106,9 +106,9 @@ Small features_covariance(const ConstBlockView<Scalar>& features, const Moments&
 }
 
 template <Storage Scalar>
-Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments) {
+Dense features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments) {
   const Index n = features.rows(), d = features.cols();
-  Small triangle(0, std::min(n, d)), rows;
+  Dense triangle(0, std::min(n, d)), rows;
   if (n > d) {
     const Index step = stacked_rows(d);
     for (Index first = 0; first < n; first += step) {
@@ -131,46 +131,12 @@ Small features_triangle(const ConstBlockView<Scalar>& features, const Moments& m
   return triangle;
 }
 
-void require_converged(bool converged, const char* what) {
-  if (!converged)
-    throw std::runtime_error(text("the ", what,
-                                  " did not converge by any of LAPACK's methods, or are out of range; scale the input "
-                                  "to order one, and if that does not help report it with the input"));
-}
-
-void check_rank(Index rank, Index dim) {
-  require(rank >= 1 && rank <= dim, "rank is ", rank, " and the dimension is ", dim, "; 1 <= rank <= dimension");
-}
-
-Small narrow_factor(const Small& factor) {
-  if (factor.cols() <= factor.rows()) return factor;
-  Small transposed = factor.transpose();
-  return qr_triangle(transposed).transpose();
-}
-
-Small leading_part(const Small& factor, Index rank) {
-  const Small narrow = narrow_factor(factor);
-  Svd parts;
-  require_converged(svd(narrow, SvdSize::thin, parts), "singular values of the factor");
-  const Index count = std::min(rank, parts.s.size());
-  Small out = Small::Zero(factor.rows(), rank);
-  out.leftCols(count) = parts.u.leftCols(count) * parts.s.head(count).asDiagonal();
-  return out;
-}
-
-Small leading_root(Small& sigma, Index count) {
-  SmallVector values;
-  Small vectors;
-  require_converged(leading_eigenpairs(sigma, count, values, &vectors), "eigenvalues of the covariance");
-  return vectors * values.cwiseMax(0.0).cwiseSqrt().asDiagonal();
-}
-
 #define ITSPACE_INSTANTIATE(Scalar)                                                                          \
   template Eigen::VectorXd mean_about<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
   template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);            \
-  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Small&);          \
-  template Small features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                 \
-  template Small features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
+  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Dense&);          \
+  template Dense features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                 \
+  template Dense features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE
