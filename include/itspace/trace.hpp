@@ -20,7 +20,7 @@ namespace itspace {
 // How a run ended. Every status comes with the best iterate and the trace up to it.
 enum class Status {
   step_limit,          // all steps were made
-  converged,           // the relative decrease fell to the tolerance
+  converged,           // the decrease fell to the tolerance, or no step can be seen to descend (Trace::reason)
   stopped,             // on_step asked to stop
   certificate_failed,  // a step broke its promise beyond rounding, or none could be promised to descend
   not_finite,          // a product with the target was not finite
@@ -70,7 +70,7 @@ struct Step {
   std::uint64_t target_version = 0;        // of the target it was evaluated at; another one is not compared
 
   Index passes = 0;    // sweeps over the target needed to produce Y_k: products with Sigma, or with its factor
-  double seconds = 0;  // since align() was entered, monotonic clock
+  double seconds = 0;  // since align() was entered, a random start included; monotonic clock
 };
 
 struct Trace {

@@ -37,11 +37,14 @@ class AlignResult:
     factor : array (d, r)
         The best iterate Y; its covariance is Y Y'. In the dtype of the run and the library of the target.
     status : str
-        'step_limit', 'converged', 'stopped', 'certificate_failed', 'not_finite' or 'not_a_covariance'.
+        'step_limit': all steps were made. 'converged': no further step can be seen to descend at the resolution of the
+        objective, so the run ended before; ``trace["reason"]`` says how that was seen (there is no tolerance to set).
+        'stopped': the callback asked for it. 'certificate_failed', 'not_finite' and 'not_a_covariance' come with a warning.
     objective : float
         W2^2(Y Y', Sigma) at the factor.
     certified : bool
-        Every step kept its promised descent.
+        Every step that was made and evaluated kept its promised descent and did not move away, up to the allowance that
+        its row states, and the run did not fail.
     trace : dict
         The record of the run, schema 'itspace.trace/1' by columns: scalars ('dim', 'rank', 'solver', 'route', 'alpha',
         'precision', 'status', 'reason', 'target_trace', 'passes_total', 'best'), and arrays with one entry for each iterate
