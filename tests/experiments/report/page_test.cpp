@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The report: numbers against hand-made rows, tables against those numbers, and the page as a document.
+// The report as documents: words and numbers, the tables as files, and the page.
 #include "report/report.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <Eigen/Eigenvalues>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <set>
 #include <sstream>
 
 #include "report/explain_picture.hpp"
 #include "report/figures.hpp"
-#include "report/measures.hpp"
+#include "report/gnuplot.hpp"
 #include "report/page.hpp"
 #include "report/statistics.hpp"
 #include "report/tables.hpp"
@@ -26,258 +27,9 @@ namespace {
 
 using namespace itspace::experiments;
 using namespace itspace::experiments::report;
-using itspace::Index;
+using namespace itspace::experiments::fixture;
 namespace experiments = itspace::experiments;
 namespace fs = std::filesystem;
-
-constexpr double infinity = std::numeric_limits<double>::infinity();
-
-// Gaps after each step; step k takes k seconds of update and k/2 of projection, and 3 passes.
-Run run_with_gaps(const std::string& method, std::uint64_t seed, const std::vector<double>& gaps, double slow = 1) {
-  Run run;
-  run.method = method;
-  run.seed = seed;
-  run.preprocessing_seconds = 10;
-  for (std::size_t k = 0; k < gaps.size(); ++k) {
-    const double time = slow * static_cast<double>(k);
-    run.rows.push_back(
-        {static_cast<Index>(k), static_cast<Index>(3 * k), 100 + gaps[k], gaps[k], time, time / 2, 4 * time});
-  }
-  return run;
-}
-
-Results small_results(std::vector<Run> runs) {
-  Results results;
-  results.thresholds = {0.1, 0.02};
-  results.budgets = {1, 5};
-  results.methods = {{"ritz", "Ritz", "ours", "", "", ""},
-                     {"paper-1", "Paper", "ours", "W2^2", "d^2 r + r^3", ""},
-                     {"bw-gd", "Base", "full matrix", "W2", "d3", ""}};
-  AlignmentInstance instance;
-  instance.info.name = "small";
-  instance.info.dim = 8;
-  instance.runs = std::move(runs);
-  results.alignment = {instance};
-  return results;
-}
-
-// By value: the table is often a temporary.
-TableRow row_named(const Table& table, const std::string& label) {
-  for (const TableRow& row : table.rows) {
-    if (row.label == label) return row;
-  }
-  throw std::out_of_range("no row " + label + " in " + table.id);
-}
-
-std::string text_of(const Cell& cell) {
-  std::string text;
-  for (const Part& part : cell) text += (text.empty() ? "" : " ") + part.text;
-  return text;
-}
-
-TEST(Median, CountsWhatWasNotReachedAsInfinite) {
-  EXPECT_EQ(median({3, 1, 2}), 2);
-  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
-  EXPECT_EQ(median({infinity, 1, 2}), 2);
-  EXPECT_EQ(median({infinity, 1, infinity}), infinity);
-  EXPECT_EQ(median({infinity, 1, 2, infinity}), infinity) << "one of the middle two";
-  EXPECT_EQ(median({infinity, 1, 2, 3}), 2.5);
-  EXPECT_EQ(median({std::nan(""), 1, 2}), 2);
-  EXPECT_EQ(median({7}), 7);
-  EXPECT_TRUE(std::isnan(median({})));
-}
-
-TEST(Spread, IsTheSampleDeviation) {
-  const report::Spread three = spread({1, 2, 6});
-  EXPECT_EQ(three.mean, 3);
-  EXPECT_EQ(three.deviation, std::sqrt((4.0 + 1.0 + 9.0) / 2.0));
-  EXPECT_EQ(spread({5}).mean, 5);
-  EXPECT_TRUE(std::isnan(spread({5}).deviation));
-  EXPECT_TRUE(std::isnan(spread({}).mean));
-}
-
-TEST(Passage, IsTheFirstRowAtOrBelowTheThreshold) {
-  const experiments::Run run = run_with_gaps("m", 0, {1, 0.5, 0.1, 0.3, 0.05});
-  const Passage passage = first_passage(run, 0.1);
-  EXPECT_EQ(passage.algorithm_seconds, 2 + 1.0);
-  EXPECT_EQ(passage.end_to_end_seconds, 10 + 3.0);
-  EXPECT_EQ(passage.passes, 6);
-  EXPECT_EQ(first_passage(run, 0.01).passes, infinity);
-  EXPECT_EQ(first_passage(run, 0.01).algorithm_seconds, infinity);
-  EXPECT_EQ(first_passage(run_with_gaps("m", 0, {1, std::nan("")}), 0.1).passes, infinity);
-}
-
-TEST(Passage, MedianOverSeedsWithOneThatDidNotGetThere) {
-  const Results results =
-      small_results({run_with_gaps("paper-1", 0, {1, 0.05, 0.01}), run_with_gaps("paper-1", 1, {1, 0.5, 0.08}),
-                     run_with_gaps("paper-1", 2, {1, 0.6, 0.3})});
-  const MethodMeasures measures = measure(results.alignment[0], "paper-1", results.thresholds);
-  EXPECT_EQ(measures.runs, 3);
-  EXPECT_EQ(measures.passages[0].passes, 6);                    // 3, 6, not reached
-  EXPECT_EQ(measures.passages[0].algorithm_seconds, 3.0);       // 1.5, 3, not reached
-  EXPECT_EQ(measures.passages[1].algorithm_seconds, infinity);  // 3, not reached, not reached
-  EXPECT_EQ(measures.final_gap, 0.08);
-  EXPECT_EQ(measures.update_per_step, 1);
-  EXPECT_EQ(measures.projection_per_step, 0.5);
-  EXPECT_EQ(measures.evaluation_per_step, 4);
-  EXPECT_EQ(measures.seconds_per_step, 1.5);
-
-  const Table table = instance_table(results, results.alignment[0]);
-  const TableRow row = row_named(table, "Paper");
-  EXPECT_EQ(text_of(row.cells[0]), "3");
-  EXPECT_EQ(text_of(row.cells[1]), "NR (0.08)");
-  EXPECT_EQ(text_of(row.cells[2]), "13");
-  EXPECT_EQ(text_of(row.cells[4]), "6");
-  EXPECT_EQ(text_of(row_named(time_to_gap_table(results, Clock::algorithm), "Paper").cells[0]), "3 NR (0.08)");
-}
-
-TEST(Speedup, IsTheRatioOfMedians) {
-  const Results results =
-      small_results({run_with_gaps("paper-1", 0, {1, 0.05, 0.01}), run_with_gaps("bw-gd", 0, {1, 0.5, 0.05, 0.01}, 100),
-                     run_with_gaps("ritz", 0, {1, 0.5, 0.4})});
-  const auto at = [&](const char* id) { return measure(results.alignment[0], id, results.thresholds); };
-  const MethodMeasures base = at("bw-gd"), paper = at("paper-1");
-  EXPECT_EQ(report::speedup(base, paper, 0, Clock::algorithm).ratio, 300.0 / 1.5);
-  EXPECT_EQ(report::speedup(base, paper, 1, Clock::algorithm).ratio, 450.0 / 3.0);
-  EXPECT_EQ(report::speedup(base, paper, 0, Clock::end_to_end).ratio, 310.0 / 11.5);
-  EXPECT_TRUE(report::speedup(base, at("ritz"), 0, Clock::algorithm).not_reached);
-  const report::Speedup bound = report::speedup(at("ritz"), paper, 0, Clock::algorithm);
-  EXPECT_TRUE(bound.at_least);
-  EXPECT_EQ(bound.ratio, 3.0 / 1.5) << "the whole run of the base";
-
-  const Table table = speedup_table(results);
-  EXPECT_EQ(text_of(row_named(table, "Paper").cells[0]), "200×");
-  EXPECT_EQ(text_of(row_named(table, "Paper").cells[2]), "27×");
-  EXPECT_EQ(text_of(row_named(table, "Ritz").cells[1]), "NR");
-}
-
-TEST(Rises, AreCountedBeyondRounding) {
-  experiments::Run run = run_with_gaps("euclidean", 0, {1, 1, 1, 1, 1});
-  const double objectives[] = {2.0, 2.0 * (1 + 0.5e-10), 1.0, 1.0 + 3e-10, 0.5};
-  for (std::size_t i = 0; i < 5; ++i) run.rows[i].objective = objectives[i];
-  const Rises rises = count_rises(run);
-  EXPECT_EQ(rises.rises, 1);
-  EXPECT_EQ(rises.steps, 4);
-  run.rows[4].objective = std::nan("");
-  EXPECT_EQ(count_rises(run).rises, 2) << "what is no number has not fallen";
-  EXPECT_EQ(count_rises(experiments::Run{}).steps, 0);
-
-  Results results = small_results({run, run_with_gaps("paper-1", 0, {1, 0.5})});
-  results.methods.push_back({"euclidean", "Euclidean", "full matrix", "", "", ""});
-  const Table table = behaviour_table(results);
-  EXPECT_EQ(text_of(row_named(table, "Euclidean").cells[1]), "2 4");
-  EXPECT_EQ(text_of(row_named(table, "Euclidean").cells[2]), "no");
-  EXPECT_EQ(text_of(row_named(table, "Paper").cells[2]), "yes, in these runs");
-  EXPECT_EQ(text_of(row_named(table, "Paper").cells[3]), "d² r + r³");
-}
-
-TEST(Passes, TheTableSaysWhereRitzIsNotTheFewest) {
-  Results results =
-      small_results({run_with_gaps("ritz", 0, {1, 0.09, 0.01}), run_with_gaps("paper-1", 0, {1, 0.5, 0.01})});
-  EXPECT_NE(passes_table(results).findings.at(0).find("fewest passes, alone or tied"), std::string::npos);
-  EXPECT_EQ(row_named(passes_table(results), "Ritz").cells[0][0].mark, Mark::best);
-  EXPECT_EQ(row_named(passes_table(results), "Paper").cells[0][0].mark, Mark::none);
-  EXPECT_EQ(row_named(passes_table(results), "Paper").cells[0][1].mark, Mark::best) << "tied";
-
-  results.alignment[0].runs.push_back(run_with_gaps("bw-gd", 0, {1, 0.01}));
-  const std::string sentence = passes_table(results).findings.at(0);
-  for (const char* part : {"1 of 2", "small", "0.02", "Base with 3", "Ritz needs 6"}) {
-    EXPECT_NE(sentence.find(part), std::string::npos) << sentence << " lacks " << part;
-  }
-  EXPECT_EQ(sentence.find("gap ≤ 0.1:"), std::string::npos) << "tied at 3 passes";
-}
-
-// ---- CovDrift ----
-
-DriftCell drift_cell(std::uint64_t seed, double clean, double none, double paper, double base) {
-  return {"scale",
-          1.7,
-          seed,
-          clean,
-          {{"none", "", 0, none, 0},
-           {"mean", "", 0, none + 0.25, 0},
-           {"paper-1", "whiten", 1, none, 0.5},
-           {"paper-1", "whiten", 5, paper, 2},
-           {"paper-1", "monge", 5, paper + 1, 2},
-           {"bw-gd", "whiten", 5, base, 30},
-           {"bw-gd", "monge", 5, base, 30},
-           {"endpoint", "whiten", 0, clean - 0.5, 0}}};
-}
-
-DriftInstance drift_instance(std::vector<DriftCell> cells) {
-  DriftInstance instance;
-  instance.info.name = "small";
-  instance.metric = "accuracy";
-  instance.classes = 3;
-  instance.chance = 40.5;
-  instance.cells = std::move(cells);
-  return instance;
-}
-
-TEST(Recovery, IsReportedOnlyWhereTheDropIsTwoPoints) {
-  EXPECT_EQ(recovered(85, 80, 90).value(), 0.5);
-  EXPECT_EQ(recovered(89, 88, 90).value(), 0.5) << "a drop of exactly two";
-  EXPECT_FALSE(recovered(89, 88.01, 90));
-  EXPECT_FALSE(recovered(89, 91, 90));
-  EXPECT_FALSE(recovered(std::nan(""), 80, 90));
-  EXPECT_LT(recovered(78, 80, 90).value(), 0) << "hurt is negative recovery";
-
-  Results results = small_results({});
-  results.covdrift = {drift_instance({drift_cell(0, 90, 80, 86, 84), drift_cell(1, 92, 82, 90, 93)})};
-  const Table table = drift_summary_table(results);
-  const TableRow& row = table.rows.at(0);
-  ASSERT_EQ(row.label, "scale, s_max = 1.7; whitening–recoloring");
-  EXPECT_NE(row.group.find("chance 40.5"), std::string::npos);
-  EXPECT_EQ(text_of(row.cells[0]), "91.00 ± 1.41");
-  EXPECT_EQ(text_of(row.cells[3]), "88.00 ± 2.83");
-  EXPECT_EQ(text_of(row.cells[5]), "70 %") << "(88 - 81)/(91 - 81)";
-  EXPECT_EQ(text_of(row.cells[6]), "Base");
-  EXPECT_EQ(text_of(row.cells[7]), "88.50 ± 6.36");
-
-  results.covdrift = {drift_instance({drift_cell(0, 81, 80, 80.5, 80)})};
-  EXPECT_TRUE(drift_summary_table(results).rows.at(0).cells[5].empty());
-}
-
-TEST(Hurt, IsMarkedInTheCell) {
-  EXPECT_TRUE(hurts(79.99, 80));
-  EXPECT_FALSE(hurts(79.999, 80)) << "not to be seen in two decimals";
-  EXPECT_FALSE(hurts(80, 80));
-  EXPECT_FALSE(hurts(std::nan(""), 80));
-
-  Results results = small_results({});
-  results.covdrift = {drift_instance({drift_cell(0, 90, 80, 78, 84)})};
-  const Table table = drift_table(results, results.covdrift[0], drift_groups(results.covdrift[0]).at(0));
-  const TableRow paper = row_named(table, "Paper");
-  // whitening K = 1, 5, Monge K = 1, 5
-  EXPECT_EQ(paper.cells[0][0].mark, Mark::none);
-  EXPECT_EQ(paper.cells[1][0].mark, Mark::hurts);
-  EXPECT_TRUE(paper.cells[2].empty());
-  EXPECT_EQ(paper.cells[3][0].mark, Mark::hurts);
-  EXPECT_EQ(text_of(paper.cells[4]), "2");
-  EXPECT_NE(to_markdown(table).find("↓ 78.00"), std::string::npos);
-  EXPECT_NE(to_html(table).find("class=\"number hurts\""), std::string::npos);
-  EXPECT_NE(to_csv(table).find("↓ 78.00"), std::string::npos);
-  EXPECT_EQ(text_of(row_named(table, "No adaptation").cells[3]), "80.00") << "answers for every map and budget";
-  EXPECT_EQ(text_of(row_named(table, "Endpoint").cells[0]), "89.50");
-  EXPECT_EQ(table.rows.front().label, "No adaptation");
-  EXPECT_EQ(table.rows.back().label, "Endpoint");
-  EXPECT_NE(table.how_to_read.at(0).find("chance 40.5"), std::string::npos);
-}
-
-TEST(DriftGroups, KeepDriftsAndSeveritiesApart) {
-  DriftCell other = drift_cell(0, 90, 80, 85, 84);
-  other.severity = 3;
-  DriftCell mix = drift_cell(0, 90, 80, 85, 84);
-  mix.drift = "mix";
-  const DriftInstance instance =
-      drift_instance({drift_cell(0, 90, 80, 85, 84), other, mix, drift_cell(1, 90, 80, 85, 84)});
-  const auto groups = drift_groups(instance);
-  ASSERT_EQ(groups.size(), 3u);
-  EXPECT_EQ(groups[0].cells.size(), 2u);
-  EXPECT_EQ(drift_name(groups[1]), "scale, s_max = 3");
-}
-
-// ---- Words and numbers ----
 
 TEST(ShortNumber, HasThreeDigits) {
   EXPECT_EQ(short_number(0.02138), "0.0214");
@@ -313,7 +65,7 @@ std::vector<std::vector<std::string>> parse_csv(const std::string& text) {
 }
 
 TEST(Csv, GivesBackEveryNumberOfTheTables) {
-  Results results = fixture::made_up_results();
+  Results results = made_up_results();
   results.methods[0].title = "a \"quoted\", title";
   std::string csv = csv_header();
   std::vector<std::pair<double, std::string>> wanted;
@@ -343,7 +95,7 @@ TEST(Csv, GivesBackEveryNumberOfTheTables) {
 
 TEST(Markdown, EveryRowHasTheColumnsOfItsHeader) {
   std::size_t columns = 0, rows = 0;
-  for (const Table& table : all_tables(fixture::made_up_results())) {
+  for (const Table& table : all_tables(made_up_results())) {
     std::istringstream lines(to_markdown(table));
     columns = 0;
     for (std::string line; std::getline(lines, line);) {
@@ -452,7 +204,7 @@ bool has_gnuplot() {
 
 TEST_F(Report, HoldsEverythingOfBothExperiments) {
   if (!has_gnuplot()) GTEST_SKIP() << "gnuplot is not installed";
-  const Results results = fixture::made_up_results();
+  const Results results = made_up_results();
   EXPECT_TRUE(write_report(results, folder_).empty());
   std::set<std::string> files;
   for (const auto& entry : fs::directory_iterator(folder_)) files.insert(entry.path().filename().string());
@@ -488,7 +240,7 @@ TEST_F(Report, HoldsEverythingOfBothExperiments) {
 }
 
 TEST_F(Report, IsWrittenWithoutGnuplotAndSaysSo) {
-  const auto missing = write_report(fixture::made_up_results(), folder_, "no-such-gnuplot");
+  const auto missing = write_report(made_up_results(), folder_, "no-such-gnuplot");
   ASSERT_EQ(missing.size(), 1u);
   EXPECT_NE(missing[0].find("no-such-gnuplot"), std::string::npos);
   EXPECT_NE(missing[0].find("nstall gnuplot"), std::string::npos);

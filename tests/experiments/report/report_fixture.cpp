@@ -176,4 +176,70 @@ Results made_up_results() {
   return results;
 }
 
+Run run_with_gaps(const std::string& method, std::uint64_t seed, const std::vector<double>& gaps, double slow) {
+  Run run;
+  run.method = method;
+  run.seed = seed;
+  run.preprocessing_seconds = 10;
+  for (std::size_t k = 0; k < gaps.size(); ++k) {
+    const double time = slow * static_cast<double>(k);
+    run.rows.push_back(
+        {static_cast<Index>(k), static_cast<Index>(3 * k), 100 + gaps[k], gaps[k], time, time / 2, 4 * time});
+  }
+  return run;
+}
+
+Results small_results(std::vector<Run> runs) {
+  Results results;
+  results.thresholds = {0.1, 0.02};
+  results.budgets = {1, 5};
+  results.methods = {{"ritz", "Ritz", "ours", "", "", ""},
+                     {"paper-1", "Paper", "ours", "W2^2", "d^2 r + r^3", ""},
+                     {"bw-gd", "Base", "full matrix", "W2", "d3", ""}};
+  AlignmentInstance instance;
+  instance.info.name = "small";
+  instance.info.dim = 8;
+  instance.runs = std::move(runs);
+  results.alignment = {instance};
+  return results;
+}
+
+report::TableRow row_named(const report::Table& table, const std::string& label) {
+  for (const report::TableRow& row : table.rows) {
+    if (row.label == label) return row;
+  }
+  throw std::out_of_range("no row " + label + " in " + table.id);
+}
+
+std::string text_of(const report::Cell& cell) {
+  std::string text;
+  for (const report::Part& part : cell) text += (text.empty() ? "" : " ") + part.text;
+  return text;
+}
+
+DriftCell drift_cell(std::uint64_t seed, double clean, double none, double paper, double base) {
+  return {"scale",
+          1.7,
+          seed,
+          clean,
+          {{"none", "", 0, none, 0},
+           {"mean", "", 0, none + 0.25, 0},
+           {"paper-1", "whiten", 1, none, 0.5},
+           {"paper-1", "whiten", 5, paper, 2},
+           {"paper-1", "monge", 5, paper + 1, 2},
+           {"bw-gd", "whiten", 5, base, 30},
+           {"bw-gd", "monge", 5, base, 30},
+           {"endpoint", "whiten", 0, clean - 0.5, 0}}};
+}
+
+DriftInstance drift_instance(std::vector<DriftCell> cells) {
+  DriftInstance instance;
+  instance.info.name = "small";
+  instance.metric = "accuracy";
+  instance.classes = 3;
+  instance.chance = 40.5;
+  instance.cells = std::move(cells);
+  return instance;
+}
+
 }  // namespace itspace::experiments::fixture
