@@ -149,13 +149,7 @@ Small positive_definite(Small x) {
 void check_symmetric(const ConstBlockView<double>& matrix, Index dim, const char* what) {
   require(matrix.rows() == dim && matrix.cols() == dim && dim >= 1, what, " is ", matrix.rows(), " x ", matrix.cols(),
           "; it must be ", dim, " x ", dim, ", and not empty");
-  check_finite<double>(matrix, what);
-  const double limit = double(dim) * Eigen::NumTraits<double>::epsilon() * matrix.cwiseAbs().maxCoeff();
-  for (Index i = 0; i < dim; ++i)
-    for (Index j = 0; j < i; ++j)
-      require(std::abs(matrix(i, j) - matrix(j, i)) <= limit, what, " is not symmetric: [", i, ", ", j,
-              "] = ", matrix(i, j), " and [", j, ", ", i, "] = ", matrix(j, i), " differ by more than ", limit,
-              ". Pass a covariance, or symmetrise it as (A + A')/2");
+  itspace::check_symmetric<double>(matrix, Eigen::NumTraits<double>::epsilon(), what);
 }
 
 }  // namespace itspace::baselines

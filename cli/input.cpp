@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -23,20 +22,6 @@ namespace {
 template <Storage Scalar>
 double rounding_of(const io::Array& array) {
   return std::max(array.epsilon(), static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
-}
-
-// max |a_ij - a_ji| <= d eps max |a_ij|, check_covariance's own limit.
-template <Storage Scalar>
-bool is_symmetric(const typename HeldBlock<Scalar>::View& values, double eps) {
-  const auto limit = static_cast<double>(values.rows()) * eps * static_cast<double>(values.cwiseAbs().maxCoeff());
-  constexpr Index tile = 64;  // both triangles walk through the cache in tiles
-  for (Index i = 0; i < values.rows(); i += tile)
-    for (Index j = 0; j <= i; j += tile) {
-      const Index rows = std::min(tile, values.rows() - i), cols = std::min(tile, values.cols() - j);
-      const auto difference = values.block(i, j, rows, cols) - values.block(j, i, cols, rows).transpose();
-      if (static_cast<double>(difference.cwiseAbs().maxCoeff()) > limit) return false;
-    }
-  return true;
 }
 
 struct Verdict {
@@ -63,12 +48,8 @@ template <Storage Scalar>
 void check_entries(const Input<Scalar>& input, const Checks& checks) {
   Progress progress(!checks.quiet && input.values.rows() >= long_work);
   progress.show(fmt::format("checking {}", quoted(input.request.path)));
-  const double eps = rounding_of<Scalar>(input.array);
   try {
-    if (checks.ridge == 0) return check_covariance<Scalar>(input.values.view(), eps);
-    Block<Scalar> shifted = input.values.view();
-    shifted.diagonal().array() += static_cast<Scalar>(checks.ridge);
-    check_covariance<Scalar>(shifted, eps);
+    check_covariance<Scalar>(input.values.view(), rounding_of<Scalar>(input.array), checks.ridge);
   } catch (const std::invalid_argument& error) {
     misuse(
         fmt::format("{}: {}", quoted(input.request.path), error.what()),
@@ -153,14 +134,12 @@ void check_symmetry(const Input<Scalar>& covariance) {
 
 template <Storage Scalar>
 void check_spectrum(const Input<Scalar>& covariance, const Eigen::VectorXd& eigenvalues) {
-  const double largest = eigenvalues[0], smallest = eigenvalues[eigenvalues.size() - 1];
-  // check_covariance's own limit.
-  const double limit =
-      static_cast<double>(covariance.dim()) * rounding_of<Scalar>(covariance.array) * std::max(0.0, largest);
-  if (smallest < -limit)
-    misuse(fmt::format("{}: the covariance is indefinite: its smallest eigenvalue is {} (limit {}, largest {})",
-                       quoted(covariance.request.path), precise(smallest), precise(-limit), precise(largest)),
-           "pass a covariance, or skip this check with --trust");
+  try {
+    check_eigenvalues(eigenvalues[eigenvalues.size() - 1], eigenvalues[0], covariance.dim(),
+                      rounding_of<Scalar>(covariance.array));
+  } catch (const std::invalid_argument& error) {
+    misuse(fmt::format("{}: {}", quoted(covariance.request.path), error.what()), "--trust skips this check");
+  }
 }
 
 template <Storage Scalar>

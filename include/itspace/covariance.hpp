@@ -43,17 +43,40 @@ ITSPACE_API double make_positive_definite(BlockView<Scalar> sigma);
 template <Storage Scalar>
 ITSPACE_API void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what = "matrix");
 
-// Throws std::invalid_argument unless sigma is square, finite and symmetric up to d*eps*max|sigma_ij|: what can be seen
-// in one sweep over the entries.
+// Entry [row, col] of a square matrix, below its diagonal, differs from [col, row] by `size`, the most there is.
+struct Asymmetry {
+  double size = 0;
+  Index row = 0, col = 0;
+};
+// @pre square and finite.
 template <Storage Scalar>
-ITSPACE_API void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps = Eigen::NumTraits<Scalar>::epsilon());
+ITSPACE_API Asymmetry largest_asymmetry(const ConstBlockView<Scalar>& matrix);
 
-// Throws std::invalid_argument unless sigma is square, finite, symmetric and positive semidefinite, the last two up to
-// d*eps*lambda_max. eps defaults to the storage type's; pass a larger one for data that was rounded before it came
-// here.
+// d*eps*max|sigma_ij|: asymmetry up to here is rounding. eps is the storage type's, or a larger one for data that was
+// rounded before it came here; so everywhere below.
 template <Storage Scalar>
-ITSPACE_API void check_covariance(const ConstBlockView<Scalar>& sigma,
+ITSPACE_API double symmetry_limit(const ConstBlockView<Scalar>& sigma,
                                   double eps = Eigen::NumTraits<Scalar>::epsilon());
+
+// @pre square and finite.
+template <Storage Scalar>
+ITSPACE_API bool is_symmetric(const ConstBlockView<Scalar>& sigma, double eps = Eigen::NumTraits<Scalar>::epsilon());
+
+// Throws std::invalid_argument unless sigma, which the message calls `what`, is square, finite and symmetric up to that
+// limit: what can be seen in one sweep over the entries. Returns the asymmetry within the limit.
+template <Storage Scalar>
+ITSPACE_API Asymmetry check_symmetric(const ConstBlockView<Scalar>& sigma,
+                                      double eps = Eigen::NumTraits<Scalar>::epsilon(),
+                                      std::string_view what = "the covariance");
+
+// Throws std::invalid_argument unless sigma + ridge*I is square, finite, symmetric and positive semidefinite, the last
+// up to d*eps*lambda_max.
+template <Storage Scalar>
+ITSPACE_API void check_covariance(const ConstBlockView<Scalar>& sigma, double eps = Eigen::NumTraits<Scalar>::epsilon(),
+                                  double ridge = 0);
+
+// The last of these where the extreme eigenvalues of a d x d matrix are known.
+ITSPACE_API void check_eigenvalues(double smallest, double largest, Index dim, double eps);
 
 // Eigenvalues of sigma, of the covariance of features (through the smaller of n and d), of F F': the `count` largest,
 // in descending order (fewer if the matrix has fewer).

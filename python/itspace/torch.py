@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.dlpack import from_dlpack
 
 import itspace
-from itspace._arrays import integer
+from itspace._arrays import covariance, integer, matrix
 
 __all__ = ["AlignLayer", "bures_wasserstein_loss"]
 
@@ -76,8 +76,11 @@ def bures_wasserstein_loss(
             "the target covariance requires a gradient, which is offered for features only; "
             "detach it, or pass the features it came from"
         )
-    _check_symmetric(target)
-    return _FactorLoss.apply(Y, itspace.Target.from_covariance(_array(target)))
+    try:
+        sigma = covariance(matrix(_array(target), "the target"), "the target")
+    except ValueError as error:  # here it can be said what else a tensor may be
+        raise ValueError(f"{error}. For a sample in each row pass target_as='features'") from None
+    return _FactorLoss.apply(Y, itspace.Target.from_covariance(sigma))
 
 
 class AlignLayer(nn.Module):
@@ -326,19 +329,6 @@ def _check_tensor(name: str, tensor: Any) -> None:
         raise TypeError(f"{name} is of layout {tensor.layout}; it must be dense: call .to_dense()")
     if tensor.ndim != 2:
         raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must have two dimensions")
-
-
-def _check_symmetric(sigma: Tensor) -> None:
-    if sigma.shape[0] != sigma.shape[1]:
-        raise ValueError(f"the target covariance has shape {tuple(sigma.shape)}; it must be square")
-    largest = float(sigma.abs().max()) if sigma.numel() else 0.0
-    error = float((sigma - sigma.T).abs().max()) if sigma.numel() else 0.0
-    # The limit of Target.from_covariance; here the message can say what else a square tensor may be.
-    if error > sigma.shape[0] * torch.finfo(torch.float32).eps * largest:
-        raise ValueError(
-            f"the square target is not symmetric (by {error:.2g}, largest entry {largest:.2g}); "
-            "pass a covariance, or target_as='features' for a sample in each row"
-        )
 
 
 def _check_outcome(result: Any) -> None:

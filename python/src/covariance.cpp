@@ -11,46 +11,10 @@
 
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <iterator>
 #include <limits>
 
 namespace itspace::python {
 namespace {
-
-// The shortest text that reads back as the same number: two entries that differ look different.
-template <class Scalar>
-std::string digits(Scalar value) {
-  char text[48];
-  return {text, std::to_chars(text, std::end(text), value).ptr};
-}
-
-struct Asymmetry {
-  double size = 0;
-  Index row = 0, col = 0;
-};
-
-// By tiles, so that both triangles are read along cache lines.
-template <Storage Scalar>
-Asymmetry largest_asymmetry(const MatrixView<Scalar>& sigma) {
-  constexpr Index tile = 32;
-  const Index d = sigma.rows();
-  Asymmetry worst;
-  for (Index first = 0; first < d; first += tile)
-    for (Index left = 0; left <= first; left += tile) {
-      const Index rows = std::min(tile, d - first), cols = std::min(tile, d - left);
-      const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor, tile, tile> difference =
-          sigma.block(first, left, rows, cols) - sigma.block(left, first, cols, rows).transpose();
-      const auto here = static_cast<double>(difference.cwiseAbs().maxCoeff());
-      if (here <= worst.size) continue;
-      Index row = 0, col = 0;
-      difference.cwiseAbs().maxCoeff(&row, &col);
-      worst = {here, first + row, left + col};
-    }
-  return worst;
-}
 
 // What finite entries alone can say against a covariance; eigenvalues are looked at elsewhere.
 template <Storage Scalar>
@@ -76,16 +40,11 @@ nb::object symmetric(const Matrix<Scalar>& array, const std::string& name) {
   Block<Scalar> averaged;
   {
     const nb::gil_scoped_release unlocked;
-    check_finite<Scalar>(sigma, name);
-    const double rounded_to_float = std::numeric_limits<float>::epsilon();
-    const double limit = static_cast<double>(d) * rounded_to_float * static_cast<double>(sigma.cwiseAbs().maxCoeff());
-    const Asymmetry worst = largest_asymmetry<Scalar>(sigma);
-    require(worst.size <= limit, name, " is not symmetric: entries [", worst.row, ", ", worst.col,
-            "] = ", digits(sigma(worst.row, worst.col)), " and [", worst.col, ", ", worst.row,
-            "] = ", digits(sigma(worst.col, worst.row)), " differ by ", worst.size, " (limit ", limit,
-            "). Pass a covariance, symmetrise it as (A + A.T) / 2, or pass the features it came from");
+    constexpr double rounded_to_float = std::numeric_limits<float>::epsilon();
+    const Asymmetry found = check_symmetric<Scalar>(sigma, rounded_to_float, name);
+    const double limit = symmetry_limit<Scalar>(sigma, rounded_to_float);
     refuse_negative_variance<Scalar>(sigma, limit, name);
-    if (worst.size > 0) {
+    if (found.size > 0) {
       averaged = sigma;
       symmetrise<Scalar>(averaged);
     }

@@ -9,8 +9,11 @@
 
 #include <Eigen/Cholesky>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <string>
 
 namespace itspace {
 namespace {
@@ -21,6 +24,13 @@ Dense widened(const ConstBlockView<Scalar>& sigma) {
   require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
   check_finite<Scalar>(sigma, "covariance");
   return sigma.template cast<double>();
+}
+
+// The shortest text that reads back as the same number: two entries that differ look different.
+template <Storage Scalar>
+std::string digits(Scalar value) {
+  char out[48];
+  return {out, std::to_chars(out, std::end(out), value).ptr};
 }
 
 void check_values(const Eigen::VectorXd& values, const char* what) {
@@ -98,37 +108,61 @@ void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what) {
   }
 }
 
+// By tiles, so that both triangles are read along cache lines.
 template <Storage Scalar>
-void check_symmetric(const ConstBlockView<Scalar>& sigma, double eps) {
-  check_eps(eps);
-  require(sigma.rows() == sigma.cols() && sigma.rows() > 0, "the covariance is ", sigma.rows(), " x ", sigma.cols(),
-          "; it must be square and not empty. If its rows are samples, pass it as features");
-  check_finite<Scalar>(sigma, "covariance");
-  // By tiles, so that both triangles are read along cache lines.
+Asymmetry largest_asymmetry(const ConstBlockView<Scalar>& matrix) {
   constexpr Index tile = 32;
-  const Index d = sigma.rows();
-  Scalar worst = 0;
-  Index row = 0, col = 0;
+  const Index d = matrix.rows();
+  Asymmetry worst;
   for (Index first = 0; first < d; first += tile)
     for (Index left = 0; left <= first; left += tile) {
       const Index rows = std::min(tile, d - first), cols = std::min(tile, d - left);
       const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor, tile, tile> difference =
-          sigma.block(first, left, rows, cols) - sigma.block(left, first, cols, rows).transpose();
-      const Scalar here = difference.cwiseAbs().maxCoeff();
-      if (here <= worst) continue;
-      worst = difference.cwiseAbs().maxCoeff(&row, &col);
-      row += first;
-      col += left;
+          matrix.block(first, left, rows, cols) - matrix.block(left, first, cols, rows).transpose();
+      const auto here = static_cast<double>(difference.cwiseAbs().maxCoeff());
+      if (here <= worst.size) continue;
+      Index row = 0, col = 0;
+      difference.cwiseAbs().maxCoeff(&row, &col);
+      worst = {here, std::max(first + row, left + col), std::min(first + row, left + col)};
     }
-  if (worst == 0) return;
-  const double limit = static_cast<double>(d) * eps * static_cast<double>(sigma.cwiseAbs().maxCoeff());
-  require(static_cast<double>(worst) <= limit, "the covariance is not symmetric: entries [", row, ", ", col,
-          "] = ", sigma(row, col), " and [", col, ", ", row, "] = ", sigma(col, row), " differ by ", worst, " (limit ",
-          limit, "). Pass a covariance, symmetrise it as (A + A')/2, or pass the features it came from");
+  return worst;
 }
 
 template <Storage Scalar>
-void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
+double symmetry_limit(const ConstBlockView<Scalar>& sigma, double eps) {
+  return static_cast<double>(sigma.rows()) * eps * static_cast<double>(sigma.cwiseAbs().maxCoeff());
+}
+
+template <Storage Scalar>
+bool is_symmetric(const ConstBlockView<Scalar>& sigma, double eps) {
+  check_eps(eps);
+  const Asymmetry worst = largest_asymmetry<Scalar>(sigma);
+  return worst.size == 0 || worst.size <= symmetry_limit<Scalar>(sigma, eps);
+}
+
+template <Storage Scalar>
+Asymmetry check_symmetric(const ConstBlockView<Scalar>& sigma, double eps, std::string_view what) {
+  check_eps(eps);
+  require(sigma.rows() == sigma.cols() && sigma.rows() > 0, what, " is ", sigma.rows(), " x ", sigma.cols(),
+          "; it must be square and not empty. If its rows are samples, pass it as features");
+  check_finite<Scalar>(sigma, what);
+  const Asymmetry worst = largest_asymmetry<Scalar>(sigma);
+  if (worst.size == 0) return worst;  // one sweep less
+  const double limit = symmetry_limit<Scalar>(sigma, eps);
+  const auto [size, row, col] = worst;
+  require(size <= limit, what, " is not symmetric: entries [", row, ", ", col, "] = ", digits(sigma(row, col)),
+          " and [", col, ", ", row, "] = ", digits(sigma(col, row)), " differ by ", size, " (limit ", limit,
+          "). Pass a covariance, average it with its transpose, or pass the features it came from");
+  return worst;
+}
+
+template <Storage Scalar>
+void check_covariance(const ConstBlockView<Scalar>& sigma, double eps, double ridge) {
+  if (ridge != 0) {
+    Block<Scalar> shifted = sigma;
+    shifted.diagonal().array() += static_cast<Scalar>(ridge);
+    return check_covariance<Scalar>(shifted, eps);
+  }
   check_symmetric<Scalar>(sigma, eps);
   // lambda_min >= -limit exactly where Sigma + limit I has a Cholesky factor; the eigenvalue itself is for the message,
   // and for matrices so close to the limit that rounding decides.
@@ -144,9 +178,13 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps) {
   double smallest = 0;
   require_converged(leading_eigenpairs(copy, 1, largest, nullptr) && smallest_eigenvalue(wide, smallest),
                     "eigenvalues of the covariance");
-  const double limit = d * eps * std::max(0.0, largest(0));
+  check_eigenvalues(smallest, largest(0), sigma.rows(), eps);
+}
+
+void check_eigenvalues(double smallest, double largest, Index dim, double eps) {
+  const double limit = static_cast<double>(dim) * eps * std::max(0.0, largest);
   require(smallest >= -limit, "the covariance is indefinite: its smallest eigenvalue is ", smallest, " (limit ", -limit,
-          ", largest ", largest(0), "). Pass a covariance, or add a ridge of at least ", -smallest, " to its diagonal");
+          ", largest ", largest, "). Pass a covariance, or add a ridge of at least ", -smallest, " to its diagonal");
 }
 
 template <Storage Scalar>
@@ -212,8 +250,11 @@ double gap_r(double objective, double start_objective, double floor) {
   template void symmetrise<Scalar>(BlockView<Scalar>);                                                  \
   template double make_positive_definite<Scalar>(BlockView<Scalar>);                                    \
   template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                  \
-  template void check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                         \
-  template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double);                        \
+  template Asymmetry largest_asymmetry<Scalar>(const ConstBlockView<Scalar>&);                          \
+  template double symmetry_limit<Scalar>(const ConstBlockView<Scalar>&, double);                        \
+  template bool is_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                            \
+  template Asymmetry check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double, std::string_view);  \
+  template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double, double);                \
   template Vector leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

@@ -16,6 +16,7 @@ namespace itspace {
 namespace {
 
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
+constexpr double rounded_to_float = Eigen::NumTraits<float>::epsilon();
 
 // A value with a bound on its rounding; the bound is infinite where the route does not apply.
 struct Bounded {
@@ -61,7 +62,6 @@ Bounded by_singular_values(PreparedCovariance& a, PreparedCovariance& b) {
 
 template <Storage Scalar>
 PreparedCovariance::PreparedCovariance(const ConstBlockView<Scalar>& sigma) {
-  constexpr double rounded_to_float = Eigen::NumTraits<float>::epsilon();
   check_symmetric<Scalar>(sigma, rounded_to_float);
   sigma_ = sigma.template cast<double>();
   trace_ = sigma_.trace();
@@ -91,11 +91,7 @@ const Dense& PreparedCovariance::factor() {
   Eigen::VectorXd values;
   Dense vectors;
   eigen_of_covariance(sigma_, values, vectors);
-  const double d = static_cast<double>(dim());
-  const double largest = std::max(0.0, values.maxCoeff()), least = values.minCoeff();
-  const double limit = d * static_cast<double>(Eigen::NumTraits<float>::epsilon()) * largest;
-  require(least >= -limit, "the covariance is indefinite: its smallest eigenvalue is ", least, " (limit ", -limit,
-          ", largest ", largest, "). Pass a covariance, or add a ridge of at least ", -least, " to its diagonal");
+  check_eigenvalues(values.minCoeff(), values.maxCoeff(), dim(), rounded_to_float);
   root_ = eigen_factor(vectors, values);
   return root_;
 }

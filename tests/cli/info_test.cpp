@@ -82,7 +82,8 @@ TEST_F(Info, AMatrixThatIsNoCovarianceIsRefused) {
   write("indefinite.npy", diagonal({3, 1, -0.125}));
   const auto refused = run({"info", "indefinite.npy"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(mentions(refused.err, {"indefinite.npy", "-0.125", "indefinite", "--trust"}));
+  EXPECT_TRUE(
+      mentions(refused.err, {"indefinite.npy", "-0.125", "indefinite", "a ridge of at least 0.125", "--trust"}));
   EXPECT_EQ(run({"info", "indefinite.npy", "--trust"}).exit_code, 0);
   Matrix asymmetric = power_law(5, 1);
   asymmetric(1, 3) += 0.25;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <utility>
 
 namespace itspace::test {
 namespace {
@@ -68,6 +69,55 @@ TYPED_TEST(CheckCovariance, NotSymmetric) {
   // Asymmetry at rounding level passes.
   sigma(2, 6) = std::numeric_limits<TypeParam>::epsilon();
   EXPECT_NO_THROW(check_covariance<TypeParam>(sigma));
+}
+
+// One entry at a time, within a tile of the sweep and beyond it, and whichever of the two triangles it is in.
+TYPED_TEST(CheckCovariance, TheLargestAsymmetryIsFoundWhereverItIs) {
+  const Index d = 70;
+  const Block<TypeParam> identity = Block<TypeParam>::Identity(d, d);
+  EXPECT_EQ(largest_asymmetry<TypeParam>(identity).size, 0);
+  EXPECT_TRUE(is_symmetric<TypeParam>(identity));
+  for (const auto& [row, col] : {std::pair<Index, Index>{1, 0}, {31, 30}, {32, 31}, {69, 0}, {69, 68}, {40, 7}})
+    for (const bool above : {false, true}) {
+      Block<TypeParam> sigma = identity;
+      sigma(5, 3) = TypeParam(0.125);
+      (above ? sigma(col, row) : sigma(row, col)) = TypeParam(-0.25);
+      const Asymmetry worst = largest_asymmetry<TypeParam>(sigma);
+      EXPECT_EQ(worst.size, 0.25);
+      EXPECT_EQ(worst.row, row);
+      EXPECT_EQ(worst.col, col);
+      EXPECT_FALSE(is_symmetric<TypeParam>(sigma));
+    }
+}
+
+TYPED_TEST(CheckCovariance, SymmetryHasOneLimit) {
+  constexpr auto eps = std::numeric_limits<TypeParam>::epsilon();
+  Block<TypeParam> sigma = Block<TypeParam>::Identity(8, 8);
+  sigma(0, 0) = 4;
+  EXPECT_EQ(symmetry_limit<TypeParam>(sigma), 32 * eps);
+  sigma(6, 2) = 32 * eps;
+  EXPECT_TRUE(is_symmetric<TypeParam>(sigma));
+  EXPECT_EQ(check_symmetric<TypeParam>(sigma).size, 32 * eps);
+  sigma(6, 2) = 33 * eps;
+  EXPECT_FALSE(is_symmetric<TypeParam>(sigma));
+  EXPECT_TRUE(is_symmetric<TypeParam>(sigma, 2 * eps));
+  // Entries that differ look different, and the matrix has the name that the caller has for it.
+  sigma(2, 6) = 1;
+  sigma(6, 2) = TypeParam(1) + 64 * eps;
+  expect_throws_naming<std::invalid_argument>({"A[2] is not symmetric", "[6, 2] = 1.0000", "[2, 6] = 1 "},
+                                              [&] { check_symmetric<TypeParam>(sigma, eps, "A[2]"); });
+}
+
+TYPED_TEST(CheckCovariance, WithARidgeItIsTheSumThatCounts) {
+  Block<TypeParam> sigma = Block<TypeParam>::Identity(9, 9);
+  sigma(3, 3) = TypeParam(-0.5);
+  constexpr double eps = std::numeric_limits<TypeParam>::epsilon();
+  EXPECT_NO_THROW(check_covariance<TypeParam>(sigma, eps, 0.5));
+  EXPECT_NO_THROW(check_eigenvalues(0, 1.5, 9, eps));
+  expect_throws_naming<std::invalid_argument>({"-0.25", "largest 1.25"},
+                                              [&] { check_covariance<TypeParam>(sigma, eps, 0.25); });
+  expect_throws_naming<std::invalid_argument>({"-0.25", "largest 1.25"},
+                                              [&] { check_eigenvalues(-0.25, 1.25, 9, eps); });
 }
 
 TYPED_TEST(CheckCovariance, Indefinite) {
