@@ -122,15 +122,6 @@ Json diagnosis_json(const TransportMap& map, const MapDiagnosis& diagnosis) {
           {"warnings", diagnosis.warnings}};
 }
 
-// The library knows the two sides as `from` and `to`; here they are the target and the source.
-std::vector<std::string> name_sides(std::vector<std::string> warnings) {
-  for (auto& warning : warnings)
-    for (const auto& [side, role] :
-         {std::pair<std::string, std::string>{"the from side", "the target"}, {"the to side", "the source"}})
-      if (warning.starts_with(side)) warning.replace(0, side.size(), role);
-  return warnings;
-}
-
 void print_diagnosis(const Arguments& given, const TransportMap& map, const MapDiagnosis& diagnosis,
                      const Trace& trace) {
   const auto line = [](std::string_view label, const std::string& value, std::string_view meaning) {
@@ -195,8 +186,8 @@ int run_on(const Arguments& given, io::Array source_array, io::Array target_arra
   });
   const TransportMap& map = made->map;
   const Trace& trace = made->trace;
-  MapDiagnosis diagnosis = map.diagnose(samples_of(target), samples_of(source));
-  diagnosis.warnings = name_sides(std::move(diagnosis.warnings));
+  const MapDiagnosis diagnosis =
+      map.diagnose(samples_of(target), samples_of(source), {.from = "the target", .to = "the source"});
   progress.clear();
 
   io::Outputs outputs;

@@ -58,6 +58,12 @@ struct MapDiagnosis {
   std::vector<std::string> warnings;
 };
 
+// How the warnings of a diagnosis call the two sides: as whoever asks for it knows them.
+struct SideNames {
+  std::string_view from = "the from side";
+  std::string_view to = "the to side";
+};
+
 class ITSPACE_API TransportMap {
  public:
   // x -> to.mean + A (x - from.mean). @pre equal dimensions, positive remainders.
@@ -96,7 +102,8 @@ class ITSPACE_API TransportMap {
   double displacement() const;
 
   // With the sample counts behind the two models, where they are known, it warns when they are too few.
-  MapDiagnosis diagnose(std::optional<Index> samples_from = {}, std::optional<Index> samples_to = {}) const;
+  MapDiagnosis diagnose(std::optional<Index> samples_from = {}, std::optional<Index> samples_to = {},
+                        const SideNames& names = {}) const;
 
  private:
   void prepare();

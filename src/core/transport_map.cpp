@@ -234,7 +234,8 @@ double TransportMap::displacement() const {
          static_cast<double>(dim() - m) * c * c * parts_.from_remainder;
 }
 
-MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::optional<Index> samples_to) const {
+MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::optional<Index> samples_to,
+                                    const SideNames& names) const {
   const Index d = dim(), m = parts_.core.rows();
   MapDiagnosis diagnosis;
   diagnosis.displacement = displacement();
@@ -252,19 +253,18 @@ MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::opti
   const double outside = d > m ? parts_.scalar : 0, outside_back = d > m ? 1 / parts_.scalar : 0;
   diagnosis.condition = std::max(there(0), outside) * std::max(back(0), outside_back);
 
-  const auto few = [&](std::optional<Index> n, const char* which) {
+  const auto few = [&](std::optional<Index> n, std::string_view side) {
     if (!n) return;
     if (*n < 2 * m)
-      diagnosis.warnings.push_back(text("the ", which, " side has ", *n, " samples for a map of rank ", m,
-                                        "; with fewer than ", 2 * m,
-                                        " its directions are mostly noise: lower the rank"));
+      diagnosis.warnings.push_back(text(side, " has ", *n, " samples for a map of rank ", m, "; with fewer than ",
+                                        2 * m, " its directions are mostly noise: lower the rank"));
     else if (*n < d)
-      diagnosis.warnings.push_back(text("the ", which, " side has ", *n, " samples in dimension ", d,
+      diagnosis.warnings.push_back(text(side, " has ", *n, " samples in dimension ", d,
                                         "; its mean and remainder are uncertain, and adaptation can hurt: compare with "
                                         "no adaptation and with the means alone"));
   };
-  few(samples_from, "from");
-  few(samples_to, "to");
+  few(samples_from, names.from);
+  few(samples_to, names.to);
   constexpr double most_condition = 1e3;
   if (diagnosis.condition > most_condition)
     diagnosis.warnings.push_back(text("the map has condition number ", diagnosis.condition, " (over ", most_condition,

@@ -139,6 +139,12 @@ TEST(TransportMap, DiagnosisNamesWhatIsDoubtful) {
   EXPECT_FALSE(warns_of(plenty, "samples in dimension"));
   EXPECT_TRUE(warns_of(TransportMap(from, to).diagnose(30, 1000), "samples in dimension"));
   EXPECT_TRUE(warns_of(TransportMap(from, to).diagnose(1000, 7), "lower the rank"));
+  // By the names that whoever asks has for the sides.
+  EXPECT_TRUE(warns_of(TransportMap(from, to).diagnose(30, 7), "the from side has 30 samples in"));
+  EXPECT_TRUE(warns_of(TransportMap(from, to).diagnose(30, 7), "the to side has 7 samples for"));
+  const SideNames names{.from = "the clinic", .to = "the laboratory"};
+  EXPECT_TRUE(warns_of(TransportMap(from, to).diagnose(30, 7, names), "the clinic has 30 samples in"));
+  EXPECT_TRUE(warns_of(TransportMap(from, to).diagnose(30, 7, names), "the laboratory has 7 samples for"));
   auto thin = from;
   thin.remainder = 1e-9;
   EXPECT_TRUE(warns_of(TransportMap(thin, to).diagnose(), "condition number"));
