@@ -7,6 +7,8 @@
 #include "progress.hpp"
 #include "text.hpp"
 
+#include <itspace/rank.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,18 +39,14 @@ struct Arguments {
 struct Spectrum {
   Eigen::VectorXd leading;
   double share_of_leading;
-  double participation_ratio;  // (sum lambda)^2 / sum lambda^2
-  double trace_over_largest;   // sum lambda / lambda_max
+  EffectiveRank effective_rank;
 };
 
 Spectrum spectrum_of(const Eigen::VectorXd& all, double trace, Index rank) {
   Spectrum spectrum;
   spectrum.leading = all.head(std::min(rank, all.size()));
-  // Ratios before squares: the squares may overflow where their ratio does not.
-  const double largest = all.size() > 0 ? all[0] : 0, size = all.stableNorm();
   spectrum.share_of_leading = trace > 0 ? spectrum.leading.sum() / trace : 0;
-  spectrum.participation_ratio = size > 0 ? (trace / size) * (trace / size) : 0;
-  spectrum.trace_over_largest = largest > 0 ? trace / largest : 0;
+  spectrum.effective_rank = effective_rank(all, trace);
   return spectrum;
 }
 
@@ -78,16 +76,17 @@ void print_spectrum(const Spectrum& spectrum) {
   for (const double value : spectrum.leading) values += fmt::format("{}{:.6g}", values.empty() ? "" : "  ", value);
   print_line(fmt::format("eigenvalues      {}", values));
   print_line(fmt::format("share of top {:<3} {}", spectrum.leading.size(), percent(spectrum.share_of_leading)));
-  print_line(
-      fmt::format("effective rank   {:.4g} (participation ratio, tr^2/||Sigma||_F^2)", spectrum.participation_ratio));
-  print_line(fmt::format("                 {:.4g} (intrinsic dimension, tr/lambda_max)", spectrum.trace_over_largest));
+  print_line(fmt::format("effective rank   {:.4g} (participation ratio, tr^2/||Sigma||_F^2)",
+                         spectrum.effective_rank.participation_ratio));
+  print_line(fmt::format("                 {:.4g} (intrinsic dimension, tr/lambda_max)",
+                         spectrum.effective_rank.intrinsic_dimension));
 }
 
 Json spectrum_json(const Spectrum& spectrum) {
   return {{"eigenvalues", std::vector<double>(spectrum.leading.begin(), spectrum.leading.end())},
           {"share_of_leading", spectrum.share_of_leading},
-          {"participation_ratio", spectrum.participation_ratio},
-          {"intrinsic_dimension", spectrum.trace_over_largest}};
+          {"participation_ratio", spectrum.effective_rank.participation_ratio},
+          {"intrinsic_dimension", spectrum.effective_rank.intrinsic_dimension}};
 }
 
 template <Storage Scalar>
@@ -120,8 +119,8 @@ int run_in(const Arguments& given, io::Array array, Json json) {
     if (checks) check_spectrum(input, all);
     const Spectrum spectrum = spectrum_of(all, trace, given.rank);
     finite = finite && check_finite_result({{"the largest eigenvalue", all.size() > 0 ? all[0] : 0.0},
-                                            {"participation_ratio", spectrum.participation_ratio},
-                                            {"intrinsic_dimension", spectrum.trace_over_largest}});
+                                            {"participation_ratio", spectrum.effective_rank.participation_ratio},
+                                            {"intrinsic_dimension", spectrum.effective_rank.intrinsic_dimension}});
     json["spectrum"] = spectrum_json(spectrum);
     if (!given.json) print_spectrum(spectrum);
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How much rank a covariance needs: the explained-variance rule of principal component analysis.
+// How much rank a covariance needs: the explained-variance rule of principal component analysis. And how much it has,
+// in effect, where no eigenvalue is 0 but few count.
 #pragma once
 
 #include <itspace/export.hpp>
@@ -23,5 +24,14 @@ ITSPACE_API Index rank_explaining(const Eigen::VectorXd& descending, double trac
 template <Storage Scalar>
 ITSPACE_API Index rank_explaining(const TargetArgument<Scalar>& target, double share = default_explained_share,
                                   std::uint64_t seed = 0);
+
+// How many directions carry the variance, by two measures; 0 where there is none. Both are d for a multiple of the
+// identity and 1 for a single direction, whatever the scale.
+struct EffectiveRank {
+  double participation_ratio = 0;  // (sum lambda)^2 / sum lambda^2
+  double intrinsic_dimension = 0;  // sum lambda / lambda_max
+};
+// From all eigenvalues, in descending order, and their sum, the trace.
+ITSPACE_API EffectiveRank effective_rank(const Eigen::VectorXd& descending, double trace);
 
 }  // namespace itspace

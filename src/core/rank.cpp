@@ -64,6 +64,12 @@ Index rank_explaining(const TargetArgument<Scalar>& given, double share, std::ui
   }
 }
 
+EffectiveRank effective_rank(const Eigen::VectorXd& descending, double trace) {
+  // Ratios before squares: the squares may overflow where their ratio does not.
+  const double largest = descending.size() > 0 ? descending(0) : 0, size = descending.stableNorm();
+  return {size > 0 ? (trace / size) * (trace / size) : 0, largest > 0 ? trace / largest : 0};
+}
+
 template Index rank_explaining<float>(const TargetArgument<float>&, double, std::uint64_t);
 template Index rank_explaining<double>(const TargetArgument<double>&, double, std::uint64_t);
 

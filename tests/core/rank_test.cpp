@@ -25,6 +25,20 @@ TEST(RankExplaining, TakesTheLeastThatIsEnough) {
     expect_throws_naming<std::invalid_argument>({"share"}, [&] { rank_explaining(lambda, 100, share); });
 }
 
+TEST(EffectiveRank, CountsTheDirectionsThatCarryTheVariance) {
+  // Squares beyond the largest number, or below the smallest, are no trouble where their ratio is none.
+  for (const double scale : {1.0, 1e200, 1e-200}) {
+    EXPECT_NEAR(effective_rank(scale * Vector::Ones(5), 5 * scale).participation_ratio, 5, 1e-12);
+    EXPECT_NEAR(effective_rank(scale * Vector::Ones(5), 5 * scale).intrinsic_dimension, 5, 1e-12);
+    const Vector lambda = scale * (Vector(3) << 4, 2, 0).finished();
+    EXPECT_NEAR(effective_rank(lambda, 6 * scale).participation_ratio, 36.0 / 20, 1e-12);
+    EXPECT_NEAR(effective_rank(lambda, 6 * scale).intrinsic_dimension, 1.5, 1e-12);
+  }
+  EXPECT_EQ(effective_rank(Vector::Zero(3), 0).participation_ratio, 0);
+  EXPECT_EQ(effective_rank(Vector::Zero(3), 0).intrinsic_dimension, 0);
+  EXPECT_EQ(effective_rank(Vector(), 0).intrinsic_dimension, 0);
+}
+
 // Small dimensions by all eigenvalues; above 1024 by Ritz values, which may take a little more than the least.
 TEST(RankExplaining, OfATarget) {
   for (const Index dim : {1, 3, 17, 60}) {
