@@ -11,6 +11,7 @@ if(TARGET itspace_io)
   set_target_properties(itspace_io PROPERTIES INSTALL_RPATH "$ORIGIN")
 endif()
 if(TARGET itspace_cli)
+  install(TARGETS itspace_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   set_target_properties(itspace_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${ITSPACE_LIB_FROM_BIN}")
 endif()
 
@@ -23,6 +24,11 @@ if(PROJECT_IS_TOP_LEVEL)
   install(FILES LICENSE THIRD_PARTY.md DESTINATION ${CMAKE_INSTALL_DOCDIR})
 endif()
 
+if(TARGET itspace_python)
+  install(TARGETS itspace_python LIBRARY DESTINATION itspace COMPONENT python)
+endif()
+
+get_target_property(ITSPACE_LIBRARY_TYPE itspace TYPE)
 set(ITSPACE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/itspace)
 install(EXPORT itspaceTargets NAMESPACE itspace:: DESTINATION ${ITSPACE_CMAKE_DIR})
 configure_package_config_file(cmake/itspaceConfig.cmake.in ${PROJECT_BINARY_DIR}/itspaceConfig.cmake

@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # What a build may choose, and the flags every room shares.
-option(BUILD_SHARED_LIBS "Build shared libraries" ON)
+# As a part of another project itspace leaves BUILD_SHARED_LIBS and CMAKE_BUILD_TYPE, which are that project's, alone, and
+# adds nothing to what it installs unless asked to.
+if(PROJECT_IS_TOP_LEVEL)
+  option(BUILD_SHARED_LIBS "Build shared libraries" ON)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+  endif()
+endif()
+option(ITSPACE_INSTALL "Install what is built" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_IO "Build the library for files, itspace::io (needs zlib, nlohmann-json and fmt)" ON)
 option(ITSPACE_BUILD_PYTHON "Build the Python module" OFF)
 option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
@@ -11,9 +19,6 @@ option(ITSPACE_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 option(ITSPACE_WERROR "Treat warnings as errors" OFF)
 set(ITSPACE_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
-endif()
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
