@@ -6,8 +6,10 @@ include(CMakePackageConfigHelpers)
 # The parts find each other wherever the prefix is moved to.
 file(RELATIVE_PATH ITSPACE_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
 set(ITSPACE_LIBRARIES itspace)
+set(ITSPACE_COMPONENTS core)
 if(TARGET itspace_io)
   list(APPEND ITSPACE_LIBRARIES itspace_io)
+  list(APPEND ITSPACE_COMPONENTS io)
   set_target_properties(itspace_io PROPERTIES INSTALL_RPATH "$ORIGIN")
 endif()
 if(TARGET itspace_cli)
@@ -33,6 +35,8 @@ set(ITSPACE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/itspace)
 install(EXPORT itspaceTargets NAMESPACE itspace:: DESTINATION ${ITSPACE_CMAKE_DIR})
 configure_package_config_file(cmake/itspaceConfig.cmake.in ${PROJECT_BINARY_DIR}/itspaceConfig.cmake
                               INSTALL_DESTINATION ${ITSPACE_CMAKE_DIR})
-write_basic_package_version_file(${PROJECT_BINARY_DIR}/itspaceConfigVersion.cmake COMPATIBILITY SameMajorVersion)
+# While the major version is 0, a minor version may break what the one before it promised: in the package and in the name
+# that programs look for at start (SOVERSION).
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/itspaceConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/itspaceConfig.cmake ${PROJECT_BINARY_DIR}/itspaceConfigVersion.cmake
         DESTINATION ${ITSPACE_CMAKE_DIR})
