@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The parts we stand on. The core needs Eigen, a CBLAS and LAPACKE; the rest serves one room each and is asked for there.
-# A project that we are a part of may have an Eigen of its own.
+# A project that we are a part of may have an Eigen of its own. Eigen is asked for without a version: to a request for 3.4
+# Eigen 5 answers that it is incompatible, and for us it is not.
 if(NOT TARGET Eigen3::Eigen)
-  find_package(Eigen3 3.4 REQUIRED NO_MODULE)
+  find_package(Eigen3 REQUIRED NO_MODULE)
+endif()
+if(Eigen3_VERSION AND Eigen3_VERSION VERSION_LESS 3.4)
+  message(FATAL_ERROR "itspace needs Eigen 3.4 or newer; ${Eigen3_DIR} has Eigen ${Eigen3_VERSION}. Set Eigen3_DIR to the "
+                      "folder that holds Eigen3Config.cmake of a newer one")
 endif()
 
 find_library(ITSPACE_OPENBLAS NAMES openblas REQUIRED)

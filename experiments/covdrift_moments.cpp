@@ -57,7 +57,7 @@ Moments moments_of(const Block<double>& samples, const Stabilisation& stabilisat
 }
 
 Block<double> rows_of(const Block<float>& features, const std::vector<Index>& rows) {
-  return features(rows, Eigen::all).cast<double>();
+  return features(rows, Eigen::indexing::all).cast<double>();
 }
 
 }  // namespace itspace::experiments

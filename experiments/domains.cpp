@@ -23,7 +23,7 @@ Domain images_of(const LabelledImages& images, int first_class, int last_class, 
     if (images.labels[i] >= first_class && images.labels[i] <= last_class) rows.push_back(static_cast<Index>(i));
   return {fmt::format("Fashion-MNIST classes {}-{} ({}): {} images, {} pixels", first_class, last_class, names,
                       rows.size(), images.pixels.cols()),
-          images.pixels(rows, Eigen::all)};
+          images.pixels(rows, Eigen::indexing::all)};
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ void load_fashion_mnist(const fs::path& folder, Labels labels, Instance& instanc
   LabelledImages test = fashion_mnist_images(folder, "t10k");
   std::vector<Index> rows = shuffled(train.pixels.rows(), 0, 0);
   rows.resize(std::min(rows.size(), static_cast<std::size_t>(fashion_mnist_source_images)));
-  instance.source.features = train.pixels(rows, Eigen::all);
+  instance.source.features = train.pixels(rows, Eigen::indexing::all);
   for (const Index row : rows) instance.source.labels.push_back(train.labels[static_cast<std::size_t>(row)]);
   instance.target = {std::move(test.pixels), std::move(test.labels)};
   instance.info.title = "Fashion-MNIST, training to test images";

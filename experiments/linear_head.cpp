@@ -160,7 +160,7 @@ TrainedHead train_head(const ConstBlockView<double>& samples, const std::vector<
   // With too few samples to hold any out the smallest cost stands.
   if (!held_out.empty() && kept_classes.size() > 1) {
     const SparseProblem seen(samples, labels, kept);
-    const Block<double> unseen = samples(held_out, Eigen::all);
+    const Block<double> unseen = samples(held_out, Eigen::indexing::all);
     for (const double cost : head_cost_grid) {
       Model next = trained(seen, cost, best.get());
       const LinearHead head = head_of(*next);
