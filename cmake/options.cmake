@@ -17,6 +17,21 @@ option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_BENCHMARKS "Build the benchmarks" OFF)
 # Off by default: a compiler newer than ours knows warnings that ours does not, and they are no reason not to build.
 option(ITSPACE_WERROR "Treat warnings as errors" OFF)
+# Whoever leaves out the files leaves out what needs them too; what is built only when asked for is asked about.
+if(NOT ITSPACE_BUILD_IO)
+  foreach(part IN ITEMS CLI EXPERIMENTS TESTS)
+    if(ITSPACE_BUILD_${part})
+      message(STATUS "ITSPACE_BUILD_${part} is off in this build: it needs ITSPACE_BUILD_IO=ON")
+      set(ITSPACE_BUILD_${part} OFF)
+    endif()
+  endforeach()
+  foreach(part IN ITEMS PYTHON BENCHMARKS)
+    if(ITSPACE_BUILD_${part})
+      message(FATAL_ERROR "ITSPACE_BUILD_${part}=ON needs itspace::io, the files: set ITSPACE_BUILD_IO=ON too, or "
+                          "ITSPACE_BUILD_${part}=OFF")
+    endif()
+  endforeach()
+endif()
 set(ITSPACE_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
 set(CMAKE_CXX_STANDARD 20)
