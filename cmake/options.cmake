@@ -51,7 +51,8 @@ include(GNUInstallDirs)
 
 # Warnings, and contraction off so that the same source gives the same bits whatever instruction set it is compiled for.
 add_library(itspace_warnings INTERFACE)
-target_compile_options(itspace_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-maybe-uninitialized
+set(ITSPACE_GNU_WARNINGS $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # clang does not know it, and says so
+target_compile_options(itspace_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow ${ITSPACE_GNU_WARNINGS}
                                                   -ffp-contract=off)
 if(ITSPACE_WERROR)
   target_compile_options(itspace_warnings INTERFACE -Werror)
