@@ -32,6 +32,7 @@ if(NOT ITSPACE_BUILD_IO)
     endif()
   endforeach()
 endif()
+option(ITSPACE_GLIBCXX_DEBUG "Build the library, and all that links it, in libstdc++'s debug mode" OFF)
 set(ITSPACE_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
 
 set(CMAKE_CXX_STANDARD 20)
