@@ -52,7 +52,7 @@ struct Arguments {
   std::filesystem::path out, trace, iterates;
   Index rank = 0;
   StepArguments step;
-  AlignOptions options;
+  AlignOptions options;  // what is not given on the command line stays the library's
   bool no_completion = false, skip_last = false, floor = false, json = false, quiet = false;
 };
 
@@ -243,8 +243,8 @@ int run_on(const Arguments& given, io::Array target_array) {
 
 int run(Arguments& given) {
   given.options.step_size = given.step.size();
-  given.options.completion = !given.no_completion;
-  given.options.evaluate_last = !given.skip_last;
+  if (given.no_completion) given.options.completion = false;
+  if (given.skip_last) given.options.evaluate_last = false;
   check_arguments(given);
   check_paths(given);
   auto target_array = open(given.target.request);
@@ -263,13 +263,18 @@ void add_steps(CLI::App& app, Arguments& given) {
   const std::string group = "Steps";
   AlignOptions& options = given.options;
   add_whole(app, "--rank", given.rank, "the rank r of the result, 1 to d")->required()->group(group);
-  add_whole(app, "--steps", options.steps, "steps to make")->default_str("2")->group(group);
+  add_whole(app, "--steps", options.steps, "steps to make")
+      ->default_str(fmt::format("{}", options.steps))
+      ->group(group);
   add_solver(app, options.solver)->group(group);
   add_step_size(app, given.step, group);
   add_route(app, "--route", options.route, "how certificates are computed: auto, qr, gram, factor, root")->group(group);
   add_real(app, "--gram-regularization", options.gram_regularization, "gram route: regularise by X tr(G)/r")
+      ->default_str(fmt::format("{}", options.gram_regularization))
       ->group(group);
-  add_real(app, "--tolerance", options.tolerance, "stop when a step gains less than this share")->group(group);
+  add_real(app, "--tolerance", options.tolerance, "stop when a step gains less than this share; 0: never")
+      ->default_str(fmt::format("{}", options.tolerance))
+      ->group(group);
   app.add_flag("--no-completion", given.no_completion, "leave directions that the target does not see as they are")
       ->group(group);
   app.add_flag("--probe", options.probe, "carry a random column that finds leading directions the start lacks")
@@ -278,7 +283,9 @@ void add_steps(CLI::App& app, Arguments& given) {
       ->group(group);
   app.add_flag("--skip-last-evaluation", given.skip_last, "save the pass for the last objective; it is then bounded")
       ->group(group);
-  add_seed(app, "--seed", options.seed, "for everything random")->default_str("0")->group(group);
+  add_seed(app, "--seed", options.seed, "for everything random")
+      ->default_str(fmt::format("{}", options.seed))
+      ->group(group);
 }
 
 void add_outputs(CLI::App& app, Arguments& given) {

@@ -84,7 +84,7 @@ Kind kind_named(std::string_view option, std::string_view text) {
 
 CLI::Option* add_kind(CLI::App& app, const std::string& flag, Kind& value, const std::string& help) {
   return add_text(app, flag, "KIND", help, [flag, &value](const std::string& text) { value = kind_named(flag, text); })
-      ->default_str("auto");
+      ->default_str(std::string(name(value)));
 }
 
 CLI::Option* add_route(CLI::App& app, const std::string& flag, Route& value, const std::string& help) {
@@ -99,7 +99,7 @@ CLI::Option* add_route(CLI::App& app, const std::string& flag, Route& value, con
                              "give auto, qr, gram, factor or root");
                     }
                   })
-      ->default_str("auto");
+      ->default_str(std::string(name(value)));
 }
 
 CLI::Option* add_solver(CLI::App& app, Solver& value) {
@@ -116,7 +116,7 @@ CLI::Option* add_solver(CLI::App& app, Solver& value) {
                       misuse(fmt::format("{} is '{}', which is no solver", flag, text), "give paper or ritz");
                     }
                   })
-      ->default_str("paper");
+      ->default_str(value == Solver::ritz ? "ritz" : "paper");
 }
 
 CLI::Option* add_precision(CLI::App& app, Precision& value) {

@@ -45,7 +45,7 @@ struct Arguments {
   Request source{"source", "--source-as"}, target{"target", "--target-as"};
   Index rank = 0;
   MapKind kind = MapKind::monge;
-  double floor_share = 1e-6;
+  double floor_share = default_remainder_floor;
   StepArguments step;
   AlignOptions options;
   Precision precision = Precision::automatic;
@@ -248,19 +248,21 @@ void add_steps(CLI::App& app, Arguments& given) {
          },
          "monge: the optimal transport, moves samples least;\nwhiten: whitening, then recoloring, the paper's map")
       ->type_name("KIND")
-      ->default_str("monge")
+      ->default_str(std::string(name(given.kind)))
       ->group(group);
   add_whole(app, "--steps", given.options.steps, "steps of the target's factor, from the source's")
-      ->default_str("2")
+      ->default_str(fmt::format("{}", given.options.steps))
       ->group(group);
   add_solver(app, given.options.solver)->group(group);
   add_step_size(app, given.step, group);
   add_real(app, "--floor-share", given.floor_share,
            "the remainder beyond rank r is at least this share of the mean variance;\n"
            "raise it where the condition number is large")
-      ->default_str("1e-6")
+      ->default_str(fmt::format("{:g}", given.floor_share))
       ->group(group);
-  add_seed(app, "--seed", given.options.seed, "for everything random")->default_str("0")->group(group);
+  add_seed(app, "--seed", given.options.seed, "for everything random")
+      ->default_str(fmt::format("{}", given.options.seed))
+      ->group(group);
 }
 
 }  // namespace

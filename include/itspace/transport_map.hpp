@@ -33,13 +33,15 @@ struct LowRankGaussian {
   double remainder = 0;  // delta > 0
 };
 
+inline constexpr double default_remainder_floor = 1e-6;
+
 // The model of a target with factor Y: delta = (tr Sigma - ||B||^2)/(d - r) with B the certificate's factor at Y, which
 // is never negative (one pass); at least `floor` times the mean variance tr Sigma/d, since a tiny delta blows up the
 // directions that one side has and the other lacks.
 template <Storage Scalar>
 ITSPACE_API LowRankGaussian model_of(const TargetArgument<Scalar>& target,
                                      const std::type_identity_t<ConstBlockView<Scalar>>& factor,
-                                     const Eigen::VectorXd& mean, double floor = 1e-6);
+                                     const Eigen::VectorXd& mean, double floor = default_remainder_floor);
 
 enum class MapKind {
   monge,   // the optimal transport itself: symmetric, moves samples least under the Gaussian model

@@ -144,7 +144,7 @@ def align(
     start: Optional[Array] = None,
     *,
     rank: Optional[Rank] = None,
-    steps: int = 5,
+    steps: int = 2,
     alpha: Union[float, Literal["line-search"], None] = None,
     lam: Optional[float] = None,
     solver: Solver = "paper",
@@ -169,7 +169,8 @@ def align(
         The rank budget r. 'auto': the least rank that explains 95 % of the target's variance (`auto_rank`). None: the
         number of columns of the start, which must then be given.
     steps : int
-        One pass over the target each.
+        One pass over the target each. The default is the library's: an update or two per batch. For one run that should
+        come near the best of its rank, ask for 5 or more, or for solver 'ritz'.
     alpha : float, 'line-search' or None
         How far to go in each step, 0 < alpha < 2. None: 1 for one step, 1.1 for 2 to 4, 1.3 from five on. 'line-search':
         the best point on the line, at no extra pass.

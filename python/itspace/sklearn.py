@@ -44,10 +44,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Parameters
     ----------
     rank : int or "auto", default=16
-        Rank budget of both models. More than the number of features counts as that number. ``"auto"`` is the
+        Rank budget of both models; a default is there because an estimator is made without arguments. More than the number of features counts as that number. ``"auto"`` is the
         explained-variance rule of :func:`itspace.align`, applied to the source.
     steps : int, default=2
-        Steps of the target's factor from the source's. 0 keeps the source's directions.
+        Steps of the target's factor from the source's; the default is that of :func:`itspace.align`. 0 keeps the source's directions.
     solver : {"paper", "ritz"}, default="paper"
         The damped steps of the paper, or Rayleigh-Ritz steps straight to the best factor.
     map : {"monge", "whiten", "mean"}, default="monge"

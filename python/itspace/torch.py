@@ -104,7 +104,8 @@ class AlignLayer(nn.Module):
     rank : int
         Columns of the factor, at most `dim`.
     momentum : float or None, default=0.1
-        Share of a batch in the new state, in (0, 1]. None: 1/k at batch k, the plain average.
+        Share of a batch in the new state, in (0, 1]: the layer makes one step of this size per batch, where
+        :func:`itspace.align` makes two of its own size toward one target; the default is batch norm's. None: 1/k at batch k, the plain average.
     map : {"monge", "whiten"}, default="monge"
         The optimal transport, or whitening and recoloring.
     floor : float, default=1e-6

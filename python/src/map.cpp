@@ -115,10 +115,19 @@ nb::object diagnosis_of(const TransportMap& map, std::optional<Index> samples_fr
   return out;
 }
 
+// The library's own defaults, for the test that holds Python's against them.
+nb::object default_map_options() {
+  nb::dict out;
+  out["kind"] = std::string(name(TransportMap::Parts{}.kind));
+  out["floor"] = default_remainder_floor;
+  return out;
+}
+
 }  // namespace
 
 void add_map(nb::module_& module) {
   module.def("remainder_of", &remainder_of, nb::arg("target"), nb::arg("factor"), nb::arg("mean"), nb::arg("floor"));
+  module.def("_default_map_options", &default_map_options);
   nb::class_<TransportMap>(module, "TransportMap", "x -> mean_to + A (x - mean_from).")
       .def_static("from_models", &from_models, nb::arg("from_factor"), nb::arg("from_mean"), nb::arg("from_remainder"),
                   nb::arg("to_factor"), nb::arg("to_mean"), nb::arg("to_remainder"), nb::arg("kind"))

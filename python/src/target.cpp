@@ -234,6 +234,7 @@ void add_target(nb::module_& module) {
       nb::arg("target"), "Where the target reads its data: the array's own memory if nothing was copied.");
   module.def("random_start", &random_start_of, nb::arg("target"), nb::arg("rank"), nb::arg("seed"));
   module.def("start_from", &start_from, nb::arg("target"), nb::arg("rank"));
+  module.def("_default_explained_share", [] { return default_explained_share; });
   module.def("auto_rank", &auto_rank, nb::arg("target"), nb::arg("share"), nb::arg("seed"));
 }
 

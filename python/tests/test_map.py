@@ -2,7 +2,6 @@
 import copy
 import os
 import pickle
-import shutil
 import stat
 import subprocess
 import sys
@@ -114,10 +113,7 @@ def test_save_load_pickle_copy(domains, tmp_path):
     same(copy.copy(tmap), tmap, domains[1])
 
 
-def test_the_program_reads_our_file_and_we_read_its(domains, tmp_path):
-    program = os.environ.get("ITSPACE_PROGRAM") or shutil.which("itspace")
-    if not program:
-        pytest.skip("no itspace program here (set ITSPACE_PROGRAM)")
+def test_the_program_reads_our_file_and_we_read_its(program, domains, tmp_path):
     tmap = make(domains)
     tmap.save(tmp_path / "map.npz")
     np.save(tmp_path / "x.npy", domains[1])

@@ -3,13 +3,25 @@
 // itspace align: what it takes, writes and says.
 #include "program.hpp"
 
+#include <itspace/align.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
+#include <itspace/targets.hpp>
+#include <itspace/transport_map.hpp>
 
 #include <cmath>
+#include <sstream>
 
 namespace itspace::cli_test {
 namespace {
+
+// An option's line in --help, as far as its default: --steps N=2.
+template <class Value>
+std::string with_default(const std::string& option, const Value& value) {
+  std::ostringstream text;
+  text << option << '=' << value << ' ';
+  return text.str();
+}
 
 class Align : public ProgramTest {
  protected:
@@ -252,6 +264,33 @@ TEST_F(Align, NamesWithBlanksAndCommasAreNames) {
   const auto done = run({"align", "--target", "a, b [1].npy", "--rank", "2", "--out", "[Y, 2].npy"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_TRUE(exists("[Y, 2].npy"));
+}
+
+// What is not given is the library's, in what the program does and in what its help says.
+TEST_F(Align, TheDefaultsAreTheLibrarys) {
+  ASSERT_EQ(run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy"}).exit_code, 0);
+  const Matrix sigma = array_of("target.npy");
+  EXPECT_EQ(array_of("Y.npy"), align<double>(DenseTarget<double>(sigma), 3).factor);
+
+  const AlignOptions options;
+  const auto steps = with_default("--steps N", options.steps), seed = with_default("--seed N", options.seed),
+             solver = with_default("--solver SOLVER", options.solver == Solver::ritz ? "ritz" : "paper");
+  EXPECT_TRUE(
+      mentions(run({"align", "--help"}).out, {steps, seed, solver, with_default("--route ROUTE", name(options.route)),
+                                              with_default("--tolerance X", options.tolerance),
+                                              with_default("--gram-regularization X", options.gram_regularization)}));
+  EXPECT_TRUE(mentions(run({"map", "--help"}).out,
+                       {steps, seed, solver, with_default("--kind KIND", name(TransportMap::Parts{}.kind)),
+                        with_default("--floor-share X", default_remainder_floor)}));
+}
+
+// The words about alpha in --help, and the rule.
+TEST_F(Align, TheStepSizeFollowsFromTheStepsAsTheHelpSays) {
+  EXPECT_TRUE(mentions(run({"align", "--help"}).out, {"Default: 1 for one step, 1.1 for 2 to 4, 1.3 from 5 on"}));
+  const StepSize by_steps;
+  EXPECT_EQ(by_steps.resolve(1), 1);
+  for (const Index steps : {2, 4}) EXPECT_EQ(by_steps.resolve(steps), 1.1);
+  for (const Index steps : {5, 50}) EXPECT_EQ(by_steps.resolve(steps), 1.3);
 }
 
 TEST_F(Align, HelpTeaches) {
