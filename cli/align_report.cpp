@@ -27,8 +27,13 @@ std::string certified_text(const Step& step) {
   return *step.certified ? "yes" : "NO";
 }
 
+bool broke_its_promise(const Step& step) {
+  return !step.certified.value_or(true);
+}
+
 std::string progress_text(const Trace& trace, std::optional<double> floor) {
   const double from = start_objective(trace), to = best_objective(trace);
+  if (std::isnan(from) && std::isnan(to)) return "W2^2 to the target was not evaluated.";
   const std::string movement = fmt::format("W2^2 to the target: {} -> {}", number(from), number(to));
   if (!floor) return fmt::format("{} ({} less).", movement, percent(from > 0 ? (from - to) / from : 0.0));
   return fmt::format("{}, {} of the way to {}, the least that rank {} allows.", movement,
@@ -36,11 +41,14 @@ std::string progress_text(const Trace& trace, std::optional<double> floor) {
 }
 
 std::string certificate_text(const Trace& trace) {
+  if (!trace.certified())
+    return std::any_of(trace.steps.begin(), trace.steps.end(), broke_its_promise)
+               ? "NOT certified: at least one step broke its promise beyond rounding."
+               : fmt::format("NOT certified: the run ended as {}.", name(trace.status));
   if (trace.steps.size() < 2) return "No step was made; the start is returned as it came.";
   const auto steps = trace.steps.size() - 1;
   const auto unknown =
       std::count_if(trace.steps.begin() + 1, trace.steps.end(), [](const Step& step) { return !step.certified; });
-  if (!all_certified(trace)) return "NOT certified: at least one step broke its promise beyond rounding.";
   if (unknown > 0)
     return fmt::format(
         "Certified: {} of {} steps were checked against their promise and kept it; the others were not "
@@ -103,16 +111,10 @@ double best_objective(const Trace& trace) {
   return std::isnan(best.objective) ? best.objective_bound : best.objective;
 }
 
-bool all_certified(const Trace& trace) {
-  return trace.status != Status::certificate_failed &&
-         std::none_of(trace.steps.begin(), trace.steps.end(),
-                      [](const Step& step) { return step.certified.has_value() && !*step.certified; });
-}
-
 Json align_json(const Trace& trace, std::optional<double> floor) {
   Json json;
   json["status"] = std::string(name(trace.status));
-  json["certified"] = all_certified(trace);
+  json["certified"] = trace.certified();
   json["start_objective"] = start_objective(trace);
   json["objective"] = best_objective(trace);
   if (floor) {

@@ -29,8 +29,6 @@ class AlignReport {
 
 // The objective of the returned iterate, or the bound on it where nobody evaluated it.
 double best_objective(const Trace& trace);
-// Whether every step that was evaluated kept its promise.
-bool all_certified(const Trace& trace);
 // Objectives, floor, gaps, status and the whole trace.
 Json align_json(const Trace& trace, std::optional<double> floor);
 

@@ -33,7 +33,7 @@ Numbers are computed through the factor of the target where it has one (features
 the QR route, in double unless --precision float32 is given; nothing is taken from the trace. Its last claim about Y
 is compared with what was found; its other rows are held against each other and the rules of the method. A trace that
 was written with its factor holds the factor's checksum, so that another run's factor shows. Exit code 1: a claim is
-false.)";
+false. Whether the run was certified is told apart from that: a trace that says it was not tells the truth.)";
 
 struct Arguments {
   Request factor{"factor", "--as", {}, {}, Kind::factor};
@@ -81,6 +81,10 @@ void print_report(const Report& report) {
       std::count_if(report.claims.begin(), report.claims.end(), [](const Claim& claim) { return !claim.holds; });
   print_line(broken == 0 ? fmt::format("All {} claims of the trace hold.", report.claims.size())
                          : fmt::format("{} of {} claims of the trace are FALSE.", broken, report.claims.size()));
+  print_line(report.certified.value_or(false)
+                 ? "The trace is that of a certified run."
+                 : fmt::format("The trace is that of a run that is NOT certified: it ended as {}.",
+                               name(report.trace->status)));
 }
 
 Json report_json(const Report& report) {
@@ -101,6 +105,7 @@ Json report_json(const Report& report) {
   }
   if (const auto gap = report.gap()) json["gap"] = *gap;
   if (report.trace) {
+    json["certified"] = *report.certified;
     json["claims"] = Json::array();
     for (const Claim& claim : report.claims)
       json["claims"].push_back(

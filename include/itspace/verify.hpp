@@ -8,6 +8,7 @@
 #include <itspace/target.hpp>
 #include <itspace/trace.hpp>
 
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -36,6 +37,9 @@ struct ITSPACE_API Verification {
   Found found;
   Step certificate;           // at the factor, by the most accurate route there is
   std::vector<Claim> claims;  // empty where there was no trace
+  // What the trace says of its run, Trace::certified(); empty where there was none. A trace may own up to a run that
+  // was not: then its claims can hold all the same.
+  std::optional<bool> certified;
 
   bool holds() const;  // the objective is finite, and no claim is false
 };

@@ -300,7 +300,8 @@ def verify(factor: Array, target: Covariance, trace: "Union[Dict[str, Any], Alig
     -------
     dict
         'objective', 'target_trace', 'certificate_gap', 'feasibility', 'orthogonality', 'gram_rank', 'route', 'claims' (a
-        list of dicts with 'name', 'holds', 'claimed', 'found') and 'holds': nothing is false.
+        list of dicts with 'name', 'holds', 'claimed', 'found'), 'holds': nothing is false, and 'certified': what the trace
+        says of its run, None without one. A trace may own up to a run that was not certified, and its claims hold.
 
     Examples
     --------

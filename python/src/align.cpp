@@ -135,6 +135,7 @@ nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const std
     claims.append(row);
   }
   out["claims"] = claims;
+  out["certified"] = found.certified ? nb::object(nb::bool_(*found.certified)) : nb::none();
   out["holds"] = found.holds();
   return out;
 }

@@ -6,6 +6,20 @@ import itspace
 from oracle import certificate_factor, covariance, objective
 
 
+@pytest.mark.parametrize(
+    "status", ["step_limit", "converged", "stopped", "certificate_failed", "not_finite", "not_a_covariance"]
+)
+def test_certified_is_what_the_library_says_of_the_trace(status):
+    S = np.diag([3.0, 2.0, 1.0])
+    result = itspace.align(S, rank=2)
+    assert result.certified and itspace.verify(result.factor, S)["certified"] is None
+    trace = {**result.trace, "status": status}
+    ended = itspace._align._restore(result.factor, trace, [])
+    assert ended.certified == (status in ("step_limit", "converged", "stopped"))
+    assert itspace.verify(result.factor, S, trace)["certified"] is ended.certified
+    assert ("NOT certified" in repr(ended)) is not ended.certified
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_step_is_that_of_the_paper(rng, dtype):
     S = covariance(rng, 12).astype(dtype)

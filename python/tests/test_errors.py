@@ -124,6 +124,8 @@ def test_overflow_is_an_outcome_that_is_said():
         result = itspace.align(huge, np.ones((3, 1), dtype=np.float32), rank=1)
     assert result.status == "not_finite" and not result.certified
     assert np.isfinite(result.factor).all()
+    found = itspace.verify(result.factor, huge, result)
+    assert found["certified"] is False and found["holds"]  # the trace owns up
 
 
 def test_an_operators_trace_is_suspected_too():

@@ -97,6 +97,9 @@ Claim objective_claim(const Trace& trace, const Found& found, const Rounding& ro
   const auto stated = [](double resolution) { return std::isnan(resolution) ? 0.0 : resolution; };
   double limit = sums + stated(found.resolution) + stated(best.resolution);
   if (!std::isnan(best.objective)) return same_number("objective", best.objective, found.objective, limit);
+  // A run that failed before it evaluated anything says so, and claims nothing.
+  if (std::isnan(best.objective_bound))
+    return {"objective", failed(trace.status), "none (not evaluated)", precise(found.objective)};
   // The bound was taken from the row before.
   if (trace.best > 0) limit += stated(trace.steps[static_cast<std::size_t>(trace.best) - 1].resolution);
   return {"objective", found.objective <= best.objective_bound + limit,
@@ -253,7 +256,10 @@ Verification verify(const std::type_identity_t<ConstBlockView<Scalar>>& factor, 
                target_distance_squared<Scalar>(factor, target),
                out.certificate.resolution,
                std::numeric_limits<Scalar>::epsilon()};
-  if (trace) out.claims = check_claims(*trace, out.found);
+  if (trace) {
+    out.claims = check_claims(*trace, out.found);
+    out.certified = trace->certified();
+  }
   return out;
 }
 

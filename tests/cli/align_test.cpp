@@ -266,6 +266,30 @@ TEST_F(Align, NamesWithBlanksAndCommasAreNames) {
   EXPECT_TRUE(exists("[Y, 2].npy"));
 }
 
+// A run that could not be judged is not certified, in any of the words for it: 3e38 overflows in float32.
+TEST_F(Align, ARunThatFailedIsNotCertified) {
+  write_float("huge.npy", Matrix::Constant(3, 3, 3e38));
+  write_float("one.npy", Matrix::Constant(3, 1, 1));
+  std::vector<std::string> line{"align",       "--target", "huge.npy", "--start", "one.npy", "--rank", "1",
+                                "--precision", "float32",  "--out",    "Y.npy",   "--trace", "T.json"};
+  const auto words = run(line);
+  EXPECT_EQ(words.exit_code, 1);
+  EXPECT_TRUE(mentions(words.out, {"NOT certified: the run ended as not_finite", "was not evaluated"})) << words.out;
+  EXPECT_EQ(words.out.find("0 % less"), std::string::npos) << words.out;
+  line.emplace_back("--json");
+  const Json json = run(line).json();
+  EXPECT_EQ(json["status"], "not_finite");
+  EXPECT_EQ(json["certified"], false);
+
+  const std::vector<std::string> verify{"verify", "Y.npy", "--target", "huge.npy", "--trace", "T.json"};
+  const auto honest = run(verify);  // in double, where nothing overflows
+  EXPECT_EQ(honest.exit_code, 0) << honest.err;
+  EXPECT_TRUE(mentions(honest.out, {"NOT certified", "not_finite"})) << honest.out;
+  const Json found = run({"verify", "Y.npy", "--target", "huge.npy", "--trace", "T.json", "--json"}).json();
+  EXPECT_EQ(found["certified"], false);
+  EXPECT_EQ(found["holds"], true);
+}
+
 // What is not given is the library's, in what the program does and in what its help says.
 TEST_F(Align, TheDefaultsAreTheLibrarys) {
   ASSERT_EQ(run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy"}).exit_code, 0);

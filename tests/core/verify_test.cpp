@@ -53,5 +53,34 @@ TEST(Verify, FindsLies) {
   EXPECT_FALSE(boasted.holds());
 }
 
+// Whether a run is certified is said by one function, for every way that it can end.
+TEST(Verify, SaysOfTheRunWhatItsTraceSays) {
+  const HonestRun run;
+  EXPECT_EQ(verify<double>(run.result.factor, run.target).certified, std::nullopt);
+  for (const Status status : {Status::step_limit, Status::converged, Status::stopped, Status::certificate_failed,
+                              Status::not_finite, Status::not_a_covariance}) {
+    Trace trace = run.result.trace;
+    trace.status = status;
+    EXPECT_EQ(trace.certified(), !failed(status)) << name(status);
+    EXPECT_EQ(verify<double>(run.result.factor, run.target, &trace).certified, trace.certified()) << name(status);
+    trace.steps[2].certified = false;
+    EXPECT_FALSE(trace.certified()) << name(status);
+  }
+}
+
+// A run that failed before it saw anything claims no objective; one that says it was done must have one.
+TEST(Verify, AnObjectiveThatNobodyEvaluated) {
+  const HonestRun run;
+  Trace trace = run.result.trace;
+  trace.steps.resize(1);
+  trace.best = 0;
+  trace.steps[0].objective = trace.steps[0].resolution = not_a_number;
+  trace.status = Status::not_finite;
+  EXPECT_TRUE(holds(verify<double>(run.problem.start, run.target, &trace), "objective"));
+  trace.steps.push_back(trace.steps[0]);
+  trace.status = Status::step_limit;
+  EXPECT_FALSE(holds(verify<double>(run.problem.start, run.target, &trace), "objective"));
+}
+
 }  // namespace
 }  // namespace itspace::test
