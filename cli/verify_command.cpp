@@ -121,11 +121,8 @@ Report examine(const Arguments& given, const ProblemTarget<Scalar, Data>& target
   Report report;
   if (!given.trace.empty()) report.trace = io::load_trace(given.trace);
   static_cast<Verification&>(report) = verify<Scalar>(y, target.ref(), report.trace ? &*report.trace : nullptr);
-  if (report.trace && !report.trace->factor_checksum.empty()) {
-    const std::string& claimed = report.trace->factor_checksum;
-    const std::string found = io::checksum_of(factor.array);
-    report.claims.push_back({"factor checksum", claimed == found, claimed, found});
-  }
+  if (report.trace && !report.trace->factor_checksum.empty())
+    report.claims.push_back(checksum_claim(*report.trace, io::checksum_of(factor.array)));
   if (given.floor) {
     Progress progress(!given.quiet);
     progress.show("computing the floor");

@@ -8,7 +8,6 @@
 #include <itspace/block.hpp>
 #include <itspace/export.hpp>
 
-#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
@@ -67,7 +66,7 @@ struct Step {
   double objective_bound = not_a_number;   // F(Y_k) <= this, known before Y_k is evaluated
   double allowance = not_a_number;         // rounding granted: the resolution of both rows, and that of the promise
   std::optional<bool> certified;           // F did not rise, and the promise was kept up to the allowance
-  std::uint64_t target_version = 0;        // of the target it was evaluated at; another one is not compared
+  Index target_version = 0;                // of the target it was evaluated at; another one is not compared
 
   Index passes = 0;    // sweeps over the target needed to produce Y_k: products with Sigma, or with its factor
   double seconds = 0;  // since align() was entered, a random start included; monotonic clock

@@ -33,6 +33,9 @@ struct Claim {
 
 ITSPACE_API std::vector<Claim> check_claims(const Trace& trace, const Found& found);
 
+// Whether the factor with this checksum is the one that the trace was saved with. @pre the trace names one.
+ITSPACE_API Claim checksum_claim(const Trace& trace, const std::string& found);
+
 struct ITSPACE_API Verification {
   Found found;
   Step certificate;           // at the factor, by the most accurate route there is

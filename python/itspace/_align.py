@@ -2,6 +2,7 @@
 """align: move a low-rank covariance toward a target, with a certificate at every step."""
 from __future__ import annotations
 
+import json
 import warnings
 from typing import Any, Callable, Dict, List, Literal, Optional, Union
 
@@ -47,9 +48,11 @@ class AlignResult:
         its row states, and the run did not fail.
     trace : dict
         The record of the run, schema 'itspace.trace/1' by columns: scalars ('dim', 'rank', 'solver', 'route', 'alpha',
-        'precision', 'status', 'reason', 'target_trace', 'passes_total', 'best'), and arrays with one entry for each iterate
-        ('objective', 'resolution', 'certificate_gap', 'promised_descent', 'actual_descent', 'allowance', 'certified', 'passes', 'seconds', ...).
-        NaN, or None in 'certified', is what does not exist, such as the step before the start.
+        'precision', 'status', 'reason', 'target_trace', 'passes_total', 'best', 'factor_checksum'), and arrays with one entry
+        for each iterate ('objective', 'resolution', 'certificate_gap', 'promised_descent', 'actual_descent', 'allowance',
+        'certified', 'passes', 'seconds', ...). The names are those of the program's files (`to_json`); 'step_route' and
+        'step_alpha' are a row's own 'route' and 'alpha'. NaN, or None in 'certified', is what does not exist, such as the
+        step before the start.
     iterates : list of arrays
         All of them, from the start on, where keep_iterates was given; else empty.
     """
@@ -88,6 +91,10 @@ class AlignResult:
             self._trace = trace
         return self._trace
 
+    def to_json(self) -> str:
+        """The trace as the program writes it, in rows and with the checksum of the factor: for ``itspace verify --trace``."""
+        return self._record.to_json(take(self.factor, "factor", 2)[0])
+
     def __reduce__(self) -> Any:
         return _restore, (self.factor, self.trace, self.iterates)
 
@@ -109,8 +116,19 @@ def _plain(trace: Dict[str, Any]) -> Dict[str, Any]:
     return {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in trace.items()}
 
 
+def _record_of(trace: Dict[str, Any]) -> _core.Trace:
+    """From the columns of AlignResult.trace, or the rows of a file."""
+    if "steps" in trace:
+        try:
+            rows = json.dumps(trace, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"the trace has rows ('steps') and is not what json.load gives of a file: {error}") from None
+        return _core.Trace.from_json(rows)
+    return _core.Trace.from_dict(_plain(trace))
+
+
 def _restore(factor: Any, trace: Dict[str, Any], iterates: List[Any]) -> AlignResult:
-    return AlignResult(factor, _core.Trace.from_dict(_plain(trace)), iterates)
+    return AlignResult(factor, _record_of(trace), iterates)
 
 
 def _in_library(callback: Callback, wrap: Callable[[Any], Any]) -> Callback:
@@ -294,7 +312,7 @@ def verify(factor: Array, target: Covariance, trace: "Union[Dict[str, Any], Alig
     factor : array (d, r)
     target : covariance, Target, or object with dim, trace, apply
     trace : dict or AlignResult, optional
-        The claims to check.
+        The claims to check. A file of the program is read with ``json.load``.
 
     Returns
     -------
@@ -311,15 +329,16 @@ def verify(factor: Array, target: Covariance, trace: "Union[Dict[str, Any], Alig
     >>> itspace.verify(result.factor, S, result.trace)["holds"]
     True
     """
+    record = None
     if isinstance(trace, AlignResult):
-        trace = trace.trace
-    if trace is not None and not isinstance(trace, dict):
+        record = trace._record
+    elif isinstance(trace, dict):
+        record = _record_of(trace)
+    elif trace is not None:
         raise TypeError(f"trace is a {type(trace).__name__}; it must be AlignResult.trace (a dict) or the AlignResult")
-    array, _ = take(factor, "factor", 2)
-    core = with_blocks(as_target(target, dtype=array.dtype)[0], np.float64)  # a check is finer than what it checks
-    if array.dtype != core.dtype:
-        array = array.astype(core.dtype)
-    return _core.verify(core._core, array, None if trace is None else _plain(trace))
+    given, _ = take(factor, "factor", 2)
+    core = with_blocks(as_target(target, dtype=given.dtype)[0], np.float64)  # a check is finer than what it checks
+    return _core.verify(core._core, given.astype(core.dtype, copy=False), given, record)
 
 
 def objective_and_gradient(Y: Array, target: Covariance) -> "tuple[float, Any]":

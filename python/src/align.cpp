@@ -53,8 +53,6 @@ OnStep<Scalar> on_step_calling(const nb::object& callback, SignalCheck& signals)
   };
 }
 
-using AnyArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 template <Storage Scalar>
 nb::object run(TargetRef<Scalar> target, bool mixed, const std::optional<AnyArray>& start, Index rank,
                const AlignOptions& options, const nb::object& callback) {
@@ -65,11 +63,11 @@ nb::object run(TargetRef<Scalar> target, bool mixed, const std::optional<AnyArra
   {
     const nb::gil_scoped_release unlocked;
     if (start) {
-      const auto rows = static_cast<Index>(start->shape(0)), cols = static_cast<Index>(start->shape(1));
+      const auto cols = static_cast<Index>(start->shape(1));
       require(cols == rank, "rank is ", rank, " and the start has ", cols,
               " columns; a start is d x rank: pass rank=", cols,
               ", or cut it with itspace.truncate_factor(start, rank)");
-      const MatrixView<Scalar> view(static_cast<const Scalar*>(start->data()), rows, cols, Eigen::OuterStride<>(cols));
+      const MatrixView<Scalar> view = view_as<Scalar>(*start);
       check_finite<Scalar>(view, "start");
       result = align<Scalar>(target, view, options, on_step);
     } else {
@@ -100,20 +98,18 @@ nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& sta
                     target.ref);
 }
 
-nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const std::optional<nb::dict>& trace) {
-  std::optional<Trace> claimed;
-  if (trace) claimed = trace_of(*trace);
-  const Verification found = std::visit(
+// `given` is the factor in the type that it was saved in, whose checksum a trace may name; `factor` has the target's.
+nb::object verify_any(const AnyTarget& target, const AnyArray& factor, const AnyArray& given, const Trace* trace) {
+  Verification found = std::visit(
       [&]<class Scalar>(TargetRef<Scalar> ref) {
         require(factor.dtype() == nb::dtype<Scalar>(), "the factor is not of the target's dtype; convert it first");
-        const auto rows = static_cast<Index>(factor.shape(0)), cols = static_cast<Index>(factor.shape(1));
-        const MatrixView<Scalar> view(static_cast<const Scalar*>(factor.data()), rows, cols,
-                                      Eigen::OuterStride<>(cols));
+        const MatrixView<Scalar> view = view_as<Scalar>(factor);
         check_factor<Scalar>(view, ref.dim(), "factor");
         const nb::gil_scoped_release unlocked;
-        return verify<Scalar>(view, ref, claimed ? &*claimed : nullptr);
+        return verify<Scalar>(view, ref, trace);
       },
       target.ref);
+  if (trace && !trace->factor_checksum.empty()) found.claims.push_back(checksum_claim(*trace, checksum_of(given)));
   nb::dict out;
   out["dim"] = found.found.dim;
   out["rank"] = found.found.rank;
@@ -180,7 +176,7 @@ void add_align(nb::module_& module) {
   module.def("_default_options", &default_options);
   module.def("_seconds_per_align", &seconds_per_align, nb::arg("sigma"), nb::arg("start"), nb::arg("steps"),
              nb::arg("repeats"));
-  module.def("verify", &verify_any, nb::arg("target"), nb::arg("factor"), nb::arg("trace").none());
+  module.def("verify", &verify_any, nb::arg("target"), nb::arg("factor"), nb::arg("given"), nb::arg("trace").none());
 }
 
 }  // namespace itspace::python

@@ -24,6 +24,7 @@ template <class Scalar>
 using Stack = nb::ndarray<const Scalar, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 template <class Scalar>
 using WritableMatrix = nb::ndarray<Scalar, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using AnyArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // of whatever type
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class Scalar>
@@ -33,6 +34,13 @@ template <class Scalar>
 MatrixView<Scalar> view(const Matrix<Scalar>& array) {
   const auto rows = static_cast<Index>(array.shape(0)), cols = static_cast<Index>(array.shape(1));
   return MatrixView<Scalar>(array.data(), rows, cols, Eigen::OuterStride<>(cols));
+}
+
+// @pre array.dtype() is that of Scalar.
+template <class Scalar>
+MatrixView<Scalar> view_as(const AnyArray& array) {
+  const auto rows = static_cast<Index>(array.shape(0)), cols = static_cast<Index>(array.shape(1));
+  return MatrixView<Scalar>(static_cast<const Scalar*>(array.data()), rows, cols, Eigen::OuterStride<>(cols));
 }
 
 template <class Scalar>

@@ -19,8 +19,6 @@
 namespace itspace::python {
 namespace {
 
-using AnyArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
 MapKind kind_named(const std::string& text) {
   const auto kind = map_kind_named(text);
   require(kind.has_value(), "kind is '", text, "'; it must be 'monge' or 'whiten'");
@@ -31,8 +29,7 @@ double remainder_of(const AnyTarget& target, const AnyArray& factor, const Vecto
   return std::visit(
       [&]<class Scalar>(TargetRef<Scalar> ref) {
         require(factor.dtype() == nb::dtype<Scalar>(), "the factor is not of its target's dtype; convert it first");
-        const auto rows = static_cast<Index>(factor.shape(0)), cols = static_cast<Index>(factor.shape(1));
-        const MatrixView<Scalar> y(static_cast<const Scalar*>(factor.data()), rows, cols, Eigen::OuterStride<>(cols));
+        const MatrixView<Scalar> y = view_as<Scalar>(factor);
         const Eigen::VectorXd copied = copy_of(mean);
         const nb::gil_scoped_release unlocked;
         return model_of<Scalar>(ref, y, copied, floor).remainder;

@@ -4,15 +4,20 @@
 // each entry is looked at, and one that does not fit is named with its value.
 #include "trace.hpp"
 
+#include <itspace/io.hpp>
+
 #include "arrays.hpp"
 #include "core/text.hpp"
+#include "core/trace_fields.hpp"
 #include "module.hpp"
 
 #include <nanobind/stl/string.h>
 
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace itspace::python {
@@ -28,65 +33,69 @@ nb::object flag_of(const std::optional<bool>& flag) {
   return nb::bool_(*flag);
 }
 
-// The columns of a trace, by the names of its schema.
-struct Column {
-  const char* name;
-  double Step::*value;
-};
-constexpr Column columns[] = {
-    {"objective", &Step::objective},
-    {"resolution", &Step::resolution},
-    {"certificate_gap", &Step::certificate_gap},
-    {"feasibility", &Step::feasibility},
-    {"orthogonality", &Step::orthogonality},
-    {"step_alpha", &Step::alpha},
-    {"step_squared", &Step::step_squared},
-    {"promised_descent", &Step::promised_descent},
-    {"actual_descent", &Step::actual_descent},
-    {"objective_bound", &Step::objective_bound},
-    {"allowance", &Step::allowance},
-    {"seconds", &Step::seconds},
-};
-struct CountColumn {
-  const char* name;
-  Index Step::*value;
-};
-constexpr CountColumn count_columns[] = {
-    {"index", &Step::index}, {"gram_rank", &Step::gram_rank}, {"passes", &Step::passes}};
+// In a dict of columns a row's own route and alpha stand beside those of the run.
+std::string column_name(const RowField& field) {
+  const std::string name(field.name);
+  return name == "route" || name == "alpha" ? "step_" + name : name;
+}
 
-// Scalars, a float64 or int64 array for each number of a step, and lists for what may be missing (the Python side makes
-// arrays of them).
+nb::object as_object(double value) {
+  return nb::float_(value);
+}
+nb::object as_object(Index value) {
+  return nb::int_(value);
+}
+nb::object as_object(std::optional<bool> value) {
+  return flag_of(value);
+}
+nb::object as_object(std::optional<Route> value) {
+  return value ? text_of(name(*value)) : nb::none();
+}
+nb::object as_object(const std::string& value) {
+  return value.empty() ? nb::none() : text_of(value);
+}
+
+// A float64 or int64 array for each number of a step, and a list for what may be missing (the Python side makes an
+// array of it).
+nb::object column_of(const std::vector<Step>& steps, double Step::*value) {
+  std::vector<double> column;
+  for (const Step& step : steps) column.push_back(step.*value);
+  return to_numpy(std::move(column));
+}
+nb::object column_of(const std::vector<Step>& steps, Index Step::*value) {
+  std::vector<std::int64_t> column;
+  for (const Step& step : steps) column.push_back(step.*value);
+  return to_numpy(std::move(column));
+}
+nb::object column_of(const std::vector<Step>& steps, std::optional<bool> Step::*value) {
+  nb::list column;
+  for (const Step& step : steps) column.append(flag_of(step.*value));
+  return column;
+}
+nb::object column_of(const std::vector<Step>& steps, std::optional<Route> Step::*value) {
+  nb::list column;
+  for (const Step& step : steps) column.append(text_of(step.*value ? name(*(step.*value)) : ""));
+  return column;
+}
+
 nb::object trace_dict(const Trace& trace) {
   nb::dict out;
-  out["schema"] = "itspace.trace/1";
+  out["schema"] = text_of(trace_schema);
   out["dim"] = trace.dim;
   out["rank"] = trace.rank;
   out["solver"] = trace.solver;
   out["route"] = text_of(name(trace.route));
-  out["alpha"] = trace.alpha ? nb::object(nb::float_(*trace.alpha)) : nb::none();
+  out["alpha"] = trace.alpha ? as_object(*trace.alpha) : text_of(line_search_alpha);
   out["precision"] = trace.precision;
   out["status"] = text_of(name(trace.status));
-  out["reason"] = trace.reason.empty() ? nb::none() : text_of(trace.reason);
+  out["reason"] = as_object(trace.reason);
   out["target_trace"] = trace.target_trace;
   out["passes_total"] = trace.passes_total;
   out["best"] = trace.best;
-  for (const auto& column : count_columns) {
-    std::vector<std::int64_t> values;
-    for (const Step& step : trace.steps) values.push_back(step.*column.value);
-    out[column.name] = to_numpy(std::move(values));
-  }
-  for (const auto& column : columns) {
-    std::vector<double> values;
-    for (const Step& step : trace.steps) values.push_back(step.*column.value);
-    out[column.name] = to_numpy(std::move(values));
-  }
-  nb::list routes, certified;
-  for (const Step& step : trace.steps) {
-    routes.append(step.route ? text_of(name(*step.route)) : text_of(""));
-    certified.append(flag_of(step.certified));
-  }
-  out["step_route"] = routes;
-  out["certified"] = certified;
+  out["factor_checksum"] = as_object(trace.factor_checksum);
+  for (const RowField& field : row_fields)
+    out[column_name(field).c_str()] =
+        std::visit([&](auto member) { return column_of(trace.steps, member); }, field.value);
   return out;
 }
 
@@ -144,9 +153,12 @@ struct Entry {
     return number;
   }
 
-  std::optional<double> number_or_none() const {
-    if (value.is_none()) return std::nullopt;
-    return number("a number or None");
+  // Empty for line search.
+  std::optional<double> alpha() const {
+    if (PyUnicode_Check(value.ptr()) &&
+        PyUnicode_CompareWithASCIIString(value.ptr(), std::string(line_search_alpha).c_str()) == 0)
+      return std::nullopt;
+    return number("a number or 'line-search'");
   }
 
   std::string string(const char* expected = "a string") const {
@@ -204,77 +216,96 @@ double objective(const Trace& trace) {
 
 }  // namespace
 
+std::string checksum_of(const AnyArray& factor) {
+  return factor.dtype() == nb::dtype<float>() ? io::checksum_of<float>(view_as<float>(factor))
+                                              : io::checksum_of<double>(view_as<double>(factor));
+}
+
 nb::object step_dict(const Step& step) {
   nb::dict out;
-  out["index"] = step.index;
-  out["objective"] = step.objective;
-  out["resolution"] = step.resolution;
-  out["certificate_gap"] = step.certificate_gap;
-  out["feasibility"] = step.feasibility;
-  out["orthogonality"] = step.orthogonality;
-  out["gram_rank"] = step.gram_rank;
-  out["step_route"] = step.route ? text_of(name(*step.route)) : nb::none();
-  out["step_alpha"] = step.alpha;
-  out["step_squared"] = step.step_squared;
-  out["promised_descent"] = step.promised_descent;
-  out["actual_descent"] = step.actual_descent;
-  out["objective_bound"] = step.objective_bound;
-  out["allowance"] = step.allowance;
-  out["certified"] = flag_of(step.certified);
-  out["passes"] = step.passes;
-  out["seconds"] = step.seconds;
+  for (const RowField& field : row_fields)
+    out[column_name(field).c_str()] = std::visit([&](auto member) { return as_object(step.*member); }, field.value);
   return out;
 }
 
-// The inverse of trace_dict. Arrays come as lists.
+namespace {
+
+void read(const Entry& entry, double& value) {
+  value = entry.number();
+}
+void read(const Entry& entry, Index& value) {
+  value = entry.integer();
+}
+void read(const Entry& entry, std::optional<bool>& value) {
+  value = entry.flag();
+}
+void read(const Entry& entry, std::optional<Route>& value) {
+  value = entry.route_or_empty();
+}
+void read(const Entry& entry, std::string& value) {
+  if (!entry.value.is_none()) value = entry.string("a string or None");
+}
+
+// The inverse of trace_dict. Arrays come as lists. Throws ValueError or TypeError, naming the entry that does not fit.
 Trace trace_of(const nb::dict& dict) {
-  require(!dict.contains("steps"),
-          "the trace has an entry 'steps': it has rows, as the program writes it to a file, and not the columns of "
-          "AlignResult.trace; check it with the program: itspace verify FACTOR --target TARGET --trace FILE");
   Trace trace;
   trace.dim = entry(dict, "dim").integer();
   trace.rank = entry(dict, "rank").integer();
   trace.solver = entry(dict, "solver").string();
   trace.route = entry(dict, "route").route();
   trace.status = entry(dict, "status").status();
-  if (const Entry reason = entry(dict, "reason"); !reason.value.is_none())
-    trace.reason = reason.string("a string or None");
-  trace.alpha = entry(dict, "alpha").number_or_none();
+  read(entry(dict, "reason"), trace.reason);
+  trace.alpha = entry(dict, "alpha").alpha();
   trace.precision = entry(dict, "precision").string();
   trace.target_trace = entry(dict, "target_trace").number();
   trace.passes_total = entry(dict, "passes_total").integer();
   trace.best = entry(dict, "best").integer();
-  std::optional<size_t> rows;
-  const auto fill = [&](const char* key, auto assign) {
-    const Entry column = entry(dict, key);
+  read(entry(dict, "factor_checksum"), trace.factor_checksum);
+  std::string first;  // the column that the others are held against
+  for (const RowField& field : row_fields) {
+    const std::string key = column_name(field);
+    const Entry column = entry(dict, key.c_str());
     if (!PyList_Check(column.value.ptr()) && !PyTuple_Check(column.value.ptr()))
       column.wrong_type("an array or a list, one value for each iterate");
     const auto values = nb::borrow<nb::sequence>(column.value);
     const size_t size = nb::len(values);
-    if (!rows) {
-      rows = size;
+    if (first.empty()) {
+      first = key;
       trace.steps.resize(size);
     }
-    require(size == *rows, "the trace has ", size, " values of '", key, "' and ", *rows,
-            " of 'objective'; it must have one for each iterate");
+    require(size == trace.steps.size(), "the trace has ", size, " values of '", key, "' and ", trace.steps.size(),
+            " of '", first, "'; it must have one for each iterate");
     for (size_t k = 0; k < size; ++k) {
       const nb::object value = values[k];
-      assign(trace.steps[k], Entry{value, text(column.where, "[", k, "]")});
+      const Entry found{value, text(column.where, "[", k, "]")};
+      std::visit([&](auto member) { read(found, trace.steps[k].*member); }, field.value);
     }
-  };
-  for (const auto& column : columns)
-    fill(column.name, [&](Step& step, const Entry& value) { step.*column.value = value.number(); });
-  for (const auto& column : count_columns)
-    fill(column.name, [&](Step& step, const Entry& value) { step.*column.value = value.integer(); });
-  fill("step_route", [](Step& step, const Entry& value) { step.route = value.route_or_empty(); });
-  fill("certified", [](Step& step, const Entry& value) { step.certified = value.flag(); });
+  }
   return trace;
 }
+
+// The rows of a file, as the program writes and reads them, with the checksum of the factor that goes with them.
+std::string json_of(Trace trace, const AnyArray& factor) {
+  trace.factor_checksum = checksum_of(factor);
+  return io::to_json(trace);
+}
+
+Trace trace_of_json(const std::string& json) {
+  try {
+    return io::trace_from_json(json);
+  } catch (const std::runtime_error& error) {
+    throw nb::value_error(error.what());
+  }
+}
+
+}  // namespace
 
 void add_trace(nb::module_& module) {
   nb::class_<Trace>(module, "Trace", "The record of a run.")
       .def("to_dict", &trace_dict)
+      .def("to_json", &json_of, nb::arg("factor"))
       .def_static("from_dict", &trace_of, nb::arg("trace"))
+      .def_static("from_json", &trace_of_json, nb::arg("json"))
       .def_prop_ro("status", [](const Trace& trace) { return text_of(name(trace.status)); })
       .def_prop_ro("objective", &objective)
       .def_prop_ro("reason", [](const Trace& trace) { return text_of(trace.reason); })

@@ -5,16 +5,17 @@
 
 #include <itspace/trace.hpp>
 
+#include "arrays.hpp"
+
 #include <nanobind/nanobind.h>
 
+#include <string>
 #include <string_view>
 
 namespace itspace::python {
 
 nanobind::object text_of(std::string_view text);
 nanobind::object step_dict(const Step& step);
-
-// Throws ValueError or TypeError, naming the entry that does not fit.
-Trace trace_of(const nanobind::dict& dict);
+std::string checksum_of(const AnyArray& factor);  // @pre float32 or float64
 
 }  // namespace itspace::python

@@ -6,7 +6,6 @@
 
 #include <itspace/target.hpp>
 
-#include <cstdint>
 #include <utility>
 
 namespace itspace {
@@ -28,7 +27,7 @@ class CountedTarget {
   Index dim() const { return target_.dim(); }
   bool has_factor() const { return target_.has_factor(); }
   Index factor_cols() const { return target_.factor_cols(); }
-  std::uint64_t version() const { return target_.version(); }
+  Index version() const { return static_cast<Index>(target_.version()); }
   Index passes() const { return passes_; }
 
   // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen;

@@ -8,7 +8,6 @@
 #include "core/certificate.hpp"
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 
 namespace itspace {
@@ -27,7 +26,7 @@ struct Measured {
   double objective = 0;
   double resolution = 0;  // EvaluatedPoint::resolution
   Route route = Route::qr;
-  std::uint64_t target_version = 0;
+  Index target_version = 0;
 };
 
 template <Storage Scalar>

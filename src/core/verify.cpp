@@ -237,6 +237,10 @@ std::vector<Claim> check_claims(const Trace& trace, const Found& found) {
   return claims;
 }
 
+Claim checksum_claim(const Trace& trace, const std::string& found) {
+  return {"factor checksum", trace.factor_checksum == found, trace.factor_checksum, found};
+}
+
 bool Verification::holds() const {
   return std::isfinite(found.objective) &&
          std::all_of(claims.begin(), claims.end(), [](const Claim& claim) { return claim.holds; });

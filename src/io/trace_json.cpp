@@ -6,7 +6,11 @@
 #include <itspace/io.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <variant>
 
+#include "core/trace_fields.hpp"
 #include "error.hpp"
 #include "mapped_file.hpp"
 
@@ -15,33 +19,31 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order of the schema
 
-constexpr std::string_view schema_name = "itspace.trace/1";
-constexpr std::string_view line_search = "line-search";
-
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
+Json as_json(double value) {
+  return number(value);
+}
+Json as_json(Index value) {
+  return value;
+}
+Json as_json(std::optional<bool> value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json as_json(std::optional<Route> value) {
+  return value ? Json(name(*value)) : Json(nullptr);
+}
+Json as_json(const std::string& value) {
+  return value.empty() ? Json(nullptr) : Json(value);
+}
+
 Json to_json_object(const Step& step) {
   Json json;
-  json["index"] = step.index;
-  json["objective"] = number(step.objective);
-  json["resolution"] = number(step.resolution);
-  json["certificate_gap"] = number(step.certificate_gap);
-  json["feasibility"] = number(step.feasibility);
-  json["orthogonality"] = number(step.orthogonality);
-  json["gram_rank"] = step.gram_rank;
-  json["route"] = step.route ? Json(name(*step.route)) : Json(nullptr);
-  json["alpha"] = number(step.alpha);
-  json["step_squared"] = number(step.step_squared);
-  json["promised_descent"] = number(step.promised_descent);
-  json["actual_descent"] = number(step.actual_descent);
-  json["objective_bound"] = number(step.objective_bound);
-  json["allowance"] = number(step.allowance);
-  json["certified"] = step.certified ? Json(*step.certified) : Json(nullptr);
-  json["target_version"] = step.target_version;
-  json["passes"] = step.passes;
-  json["seconds"] = number(step.seconds);
+  for (const RowField& field : row_fields) {
+    json[field.name] = std::visit([&](auto member) { return as_json(step.*member); }, field.value);
+  }
   return json;
 }
 
@@ -59,7 +61,7 @@ class Reader {
     require_object();
     const auto found = json_.find(key);
     if (found == json_.end()) {
-      fail("{}: {} is missing; pass a trace of schema {}", where_, child(key), schema_name);
+      fail("{}: {} is missing; pass a trace of schema {}", where_, child(key), trace_schema);
     }
     return {*found, child(key), where_};
   }
@@ -159,38 +161,42 @@ class Reader {
   std::string_view where_;
 };
 
+void read(const Reader& json, double& value) {
+  value = json.number_or_null();
+}
+void read(const Reader& json, Index& value) {
+  value = json.count();
+}
+void read(const Reader& json, std::optional<bool>& value) {
+  value = json.truth_or_null();
+}
+void read(const Reader& json, std::optional<Route>& value) {
+  if (!json.is_null()) {
+    value = json.route();
+  }
+}
+void read(const Reader& json, std::string& value) {
+  if (!json.is_null()) {
+    value = json.text();
+  }
+}
+
 Step read_step(const Reader& json, Index row) {
   Step step;
-  step.index = json.has("index") ? json.at("index").count() : row;
-  step.objective = json.at("objective").number_or_null();
-  step.resolution = json.has("resolution") ? json.at("resolution").number_or_null() : not_a_number;
-  step.certificate_gap = json.at("certificate_gap").number_or_null();
-  step.feasibility = json.at("feasibility").number_or_null();
-  step.orthogonality = json.at("orthogonality").number_or_null();
-  step.gram_rank = json.at("gram_rank").count();
-  if (json.has("route") && !json.at("route").is_null()) {
-    step.route = json.at("route").route();
+  step.index = row;
+  for (const RowField& field : row_fields) {
+    if (field.required || json.has(field.name)) {
+      std::visit([&](auto member) { read(json.at(field.name), step.*member); }, field.value);
+    }
   }
-  step.alpha = json.has("alpha") ? json.at("alpha").number_or_null() : not_a_number;
-  step.step_squared = json.at("step_squared").number_or_null();
-  step.promised_descent = json.at("promised_descent").number_or_null();
-  step.actual_descent = json.at("actual_descent").number_or_null();
-  step.objective_bound = json.has("objective_bound") ? json.at("objective_bound").number_or_null() : not_a_number;
-  step.allowance = json.has("allowance") ? json.at("allowance").number_or_null() : not_a_number;
-  step.certified = json.at("certified").truth_or_null();
-  if (json.has("target_version")) {
-    step.target_version = static_cast<std::uint64_t>(json.at("target_version").count());
-  }
-  step.passes = json.at("passes").count();
-  step.seconds = json.at("seconds").number_or_null();
   return step;
 }
 
 Trace read_trace(const Reader& json, std::string_view where) {
   const std::string schema = json.at("schema").text();
-  if (schema != schema_name) {
+  if (schema != trace_schema) {
     fail("{}: schema is {}, this version reads {}; use the version of itspace that wrote it", where, in_quotes(schema),
-         in_quotes(schema_name));
+         in_quotes(trace_schema));
   }
   Trace trace;
   trace.dim = json.at("dim").count();
@@ -200,13 +206,13 @@ Trace read_trace(const Reader& json, std::string_view where) {
   const Reader alpha = json.at("alpha");
   if (!alpha.is_text()) {
     trace.alpha = alpha.number_or_null();
-  } else if (alpha.text() != line_search) {
+  } else if (alpha.text() != line_search_alpha) {
     alpha.refuse("a number, null or \"line-search\"");
   }
   trace.precision = json.at("precision").text();
   trace.status = json.at("status").status();
-  if (json.has("reason") && !json.at("reason").is_null()) {
-    trace.reason = json.at("reason").text();
+  if (json.has("reason")) {
+    read(json.at("reason"), trace.reason);
   }
   trace.target_trace = json.at("target_trace").number_or_null();
   trace.passes_total = json.at("passes_total").count();
@@ -223,7 +229,7 @@ Trace read_trace(const Reader& json, std::string_view where) {
     }
   }
   if (json.has("factor_checksum")) {
-    trace.factor_checksum = json.at("factor_checksum").text();
+    read(json.at("factor_checksum"), trace.factor_checksum);
   }
   return trace;
 }
@@ -241,21 +247,19 @@ Trace parse(std::string_view text, std::string_view where) {
 
 std::string to_json(const Trace& trace) {
   Json json;
-  json["schema"] = schema_name;
+  json["schema"] = trace_schema;
   json["dim"] = trace.dim;
   json["rank"] = trace.rank;
   json["solver"] = trace.solver;
   json["route"] = name(trace.route);
-  json["alpha"] = trace.alpha ? number(*trace.alpha) : Json(line_search);
+  json["alpha"] = trace.alpha ? number(*trace.alpha) : Json(line_search_alpha);
   json["precision"] = trace.precision;
   json["status"] = name(trace.status);
-  json["reason"] = trace.reason.empty() ? Json(nullptr) : Json(trace.reason);
+  json["reason"] = as_json(trace.reason);
   json["target_trace"] = number(trace.target_trace);
   json["passes_total"] = trace.passes_total;
   json["best"] = trace.best;
-  if (!trace.factor_checksum.empty()) {
-    json["factor_checksum"] = trace.factor_checksum;
-  }
+  json["factor_checksum"] = as_json(trace.factor_checksum);
   json["steps"] = Json::array();
   for (const Step& step : trace.steps) {
     json["steps"].push_back(to_json_object(step));

@@ -58,7 +58,7 @@ TEST_P(Version, RowsAreThoseOfTheTargetAtTheirTime) {
     const Step& row = result.trace.steps[k];
     const bool moved = k > moves_after;
     const Oracle& oracle = moved ? second.oracle : first.oracle;
-    EXPECT_EQ(row.target_version, moved ? 1u : 0u);
+    EXPECT_EQ(row.target_version, moved ? 1 : 0);
     EXPECT_LE(std::abs(row.objective - oracle.objective(wide(result.iterates[k]))), row.resolution);
     // The step into the change is not judged; all others are, and hold.
     EXPECT_EQ(row.certified.has_value(), k > 0 && k != moves_after + 1);
