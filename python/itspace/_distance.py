@@ -2,14 +2,16 @@
 """Exact Gaussian optimal transport: distances between covariances, Gaussians and feature sets."""
 from __future__ import annotations
 
+import functools
 import math
+import os
 import threading
 from typing import Any, Dict, Optional
 
 import numpy as np
 
 from . import _core
-from ._arrays import common, count as count_of, covariance, give, integer, matrix, number, take, vector
+from ._arrays import common, count as count_of, covariance, give, integer, matrix, number, shown, take, vector
 from ._types import Array
 
 
@@ -145,6 +147,29 @@ def frechet_distance_from_features(X1: Array, X2: Array) -> float:
     return covariance + means
 
 
+@functools.lru_cache(maxsize=None)
+def _physical_memory() -> float:
+    """In bytes; infinite where the system does not say."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def _no_room(dim: int) -> MemoryError:
+    return MemoryError(
+        f"dim is {shown(dim)}: the covariance of so many features needs {8 * dim * dim / 1e9:.3g} GB ({shown(dim)} x "
+        f"{shown(dim)} values of float64) and as much again to work with, more than there is; project the features to fewer "
+        "first. Two sets with no more samples than features need no such matrix: frechet_distance_from_features(X1, X2)"
+    )
+
+
+def _check_room(dim: int) -> None:
+    """More than the machine has is refused, not tried: Linux grants it, and kills the process when it is used."""
+    if 8 * dim * dim > _physical_memory():
+        raise _no_room(dim)
+
+
 class FrechetAccumulator:
     """Mean and covariance of features, batch by batch, for the Frechet distance of sets that do not fit in memory.
 
@@ -171,8 +196,14 @@ class FrechetAccumulator:
     __slots__ = ("_lock", "_moments", "__weakref__")
 
     def __init__(self, dim: Optional[int] = None) -> None:
-        self._lock = threading.Lock()
-        self._moments = _core.Moments(None if dim is None else count_of(dim, "dim"))
+        self._lock = threading.RLock()  # a signal handler may ask in the middle of an update
+        if dim is not None:
+            dim = count_of(dim, "dim")
+            _check_room(dim)
+        try:
+            self._moments = _core.Moments(dim)
+        except MemoryError:
+            raise _no_room(dim or 0) from None
 
     def _snapshot(self) -> "_core.Moments":
         """What was seen so far, as an object of its own. Never two locks at once: no order of them can deadlock."""
@@ -182,14 +213,21 @@ class FrechetAccumulator:
     def update(self, batch: Any) -> "FrechetAccumulator":
         """Add the rows of `batch` (n, d). A batch that is refused changes nothing."""
         rows = matrix(batch, "batch")
-        with self._lock:
-            self._moments.update(rows)
+        _check_room(rows.shape[1])
+        try:
+            with self._lock:
+                self._moments.update(rows)
+        except MemoryError:
+            raise _no_room(rows.shape[1]) from None
         return self
 
     def compute(self, other: "FrechetAccumulator") -> float:
         """The Frechet distance (squared, FID's convention) to what another accumulator has seen."""
         self._check(other)
-        return self._snapshot().distance_squared(other._snapshot())
+        try:
+            return self._snapshot().distance_squared(other._snapshot())
+        except MemoryError:
+            raise _no_room(other.dim or 0) from None
 
     def merge(self, other: "FrechetAccumulator") -> "FrechetAccumulator":
         """Add all that another accumulator has seen to this one."""
@@ -240,7 +278,7 @@ class FrechetAccumulator:
         return {"count": seen.count, "mean": seen.mean, "scatter": seen.scatter}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may ask in the middle of an update
         self._moments = _core.Moments.from_parts(state["count"], state["mean"], state["scatter"])
 
     def __repr__(self) -> str:

@@ -173,3 +173,45 @@ def test_merging_each_other_in_two_threads_ends():
     for thread in threads:
         thread.join()
     assert first.count > 3 and second.count > 3
+
+
+@pytest.mark.parametrize("dim", [10**6, 10**10, 2**62])
+def test_a_dimension_that_no_memory_holds_is_named(dim):
+    with pytest.raises(MemoryError, match=f"dim is {dim}.*GB.*project.*frechet_distance_from_features"):
+        itspace.FrechetAccumulator(dim)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_batch_that_no_memory_holds_is_named_and_changes_nothing(monkeypatch, known):
+    """Whether the machine's memory is known, or the allocation has to fail first."""
+    if not known:
+        monkeypatch.setattr(itspace._distance, "_physical_memory", lambda: float("inf"))
+    accumulator = itspace.FrechetAccumulator()
+    with pytest.raises(MemoryError, match="dim is 1000000: .* 8e\\+03 GB"):
+        accumulator.update(np.zeros((2, 10**6)))
+    assert accumulator.dim is None and accumulator.count == 0
+    assert accumulator.update(np.eye(3)).count == 3
+
+
+def test_what_is_asked_in_the_middle_of_an_update_is_answered():
+    """A signal handler may run there, in the same thread, and print how far it got."""
+    accumulator, answers = itspace.FrechetAccumulator(), []
+
+    def trace(frame, event, argument):
+        if frame.f_code is itspace.FrechetAccumulator.update.__code__:
+            if event == "line" and not accumulator._lock.acquire(blocking=False):
+                answers.append("deadlock")
+                return None
+            if event == "line":
+                accumulator._lock.release()
+                answers.append(accumulator.count)
+            return trace
+        return None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        accumulator.update(np.eye(3))
+    finally:
+        sys.settrace(before)
+    assert set(answers) == {0, 3}

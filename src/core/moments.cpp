@@ -43,10 +43,7 @@ void MomentAccumulator::update(const ConstBlockView<Scalar>& batch) {
           dim(), "; rows are samples of that dimension. Use another accumulator for another feature set");
   check_finite<Scalar>(batch, "batch");
   const Index n = batch.rows(), d = batch.cols();
-  if (dim() == 0) {
-    mean_.setZero(d);
-    scatter_.setZero(d, d);
-  }
+  if (dim() == 0) *this = MomentAccumulator(d);  // whole, or not at all where memory ends
   if (n == 0) return;
   const Eigen::VectorXd batch_mean = mean_about<Scalar>(batch, 0, {});
   Dense sum = Dense::Zero(d, d), rows;
