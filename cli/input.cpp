@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <stdexcept>
 
 namespace itspace::cli {
@@ -54,6 +55,12 @@ void check_entries(const Input<Scalar>& input, const Checks& checks) {
     misuse(
         fmt::format("{}: {}", quoted(input.request.path), error.what()),
         checks.takes_ridge ? "--ridge X adds X to its diagonal, --trust skips this check" : "--trust skips this check");
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(
+        fmt::format("{}: there is no memory to check that it is positive semidefinite: that takes copies of its {} in "
+                    "float64\n--trust skips this check, for a matrix that is known to be a covariance; or raise the "
+                    "limit of memory",
+                    quoted(input.request.path), shape_text(input.values.rows(), input.values.cols())));
   }
 }
 

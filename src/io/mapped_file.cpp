@@ -49,7 +49,11 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   size_ = static_cast<std::size_t>(status.st_size);
   void* const memory = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, fd, 0);
   if (memory == MAP_FAILED) {
-    fail("{} ({} bytes) cannot be mapped: {}", in_quotes(path), size_, reason(errno));
+    const int error = errno;
+    fail("{} ({} bytes) cannot be mapped: {}{}", in_quotes(path), size_, reason(error),
+         error == ENOMEM ? "; the limit of address space (ulimit -v) must be larger than the file: raise it, or use a "
+                           "smaller file"
+                         : "; copy it to a local disk");
   }
   data_ = static_cast<const std::byte*>(memory);
   name_ = path.native();
