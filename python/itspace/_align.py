@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import numbers
 import warnings
 from typing import Any, Callable, Dict, List, Literal, Optional, Union
 
 import numpy as np
 
 from . import _core
-from ._arrays import give, integer, number, seed_of, take
+from ._arrays import give, integer, number, seed_of, shown, take
 from ._target import as_target, in_precision, resolve_rank, with_blocks
 from ._types import Array, Covariance, Precision, Rank, Route, Solver
 
@@ -236,6 +237,8 @@ def align(
     True
     """
     first: Any = None
+    if isinstance(start, numbers.Number):
+        raise TypeError(f"start is {shown(start)}, a number; it must be a factor of d rows. To set the rank pass rank={shown(start)}")
     if start is not None:
         first, _ = take(start, "start", 2)
     core, wrap = as_target(target, dtype=None if first is None else first.dtype)
@@ -270,6 +273,8 @@ def align(
         guard = integer(guard, "guard")
     if not isinstance(solver, str) or not isinstance(route, str):
         raise TypeError(f"solver is {solver!r} and route is {route!r}; both must be strings")
+    if guard is not None and solver == "paper":
+        raise ValueError(f"guard is {guard}, but solver 'paper' has no guard columns; pass solver='ritz', or leave guard out")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is a {type(callback).__name__}; it must be callable as callback(step, factor)")
 
@@ -335,7 +340,7 @@ def verify(factor: Array, target: Covariance, trace: "Union[Dict[str, Any], Alig
     elif isinstance(trace, dict):
         record = _record_of(trace)
     elif trace is not None:
-        raise TypeError(f"trace is a {type(trace).__name__}; it must be AlignResult.trace (a dict) or the AlignResult")
+        raise TypeError(f"trace is a {type(trace).__name__}; it must be the AlignResult, its trace, or json.load of a file")
     given, _ = take(factor, "factor", 2)
     core = with_blocks(as_target(target, dtype=given.dtype)[0], np.float64)  # a check is finer than what it checks
     return _core.verify(core._core, given.astype(core.dtype, copy=False), given, record)

@@ -37,7 +37,7 @@ class Target:
     _made_by: Optional[str]  # the constructor, and what it was given: for pickle
     _data: Dict[str, Any]
 
-    def __init__(self) -> None:
+    def __init__(self, *given: Any, **named: Any) -> None:
         raise TypeError(
             "Target() makes nothing; use Target.from_covariance, .from_features, .from_factor or .low_rank_plus_diagonal"
         )
