@@ -3,7 +3,7 @@
 // One eigendecomposition a step. That of S X S, S = Sigma^(1/2), gives the objective (its values) and the next gradient
 // (its vectors); a check of a trial point pays for the values, and the step after it for the vectors.
 #include "baselines/dense_run.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <cmath>
 

@@ -2,7 +2,7 @@
 #include "baselines/dense_algebra.hpp"
 
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <itspace/covariance.hpp>
 

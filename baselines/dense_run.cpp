@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "baselines/dense_run.hpp"
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 

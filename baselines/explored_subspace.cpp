@@ -4,7 +4,7 @@
 #include "baselines/dense_algebra.hpp"
 #include "core/lapack.hpp"
 #include "core/subspace_impl.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <itspace/covariance.hpp>
 #include <itspace/random.hpp>

@@ -4,7 +4,7 @@
 #include "baselines/dense_algebra.hpp"
 #include "baselines/dense_methods.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 
 #include <itspace/random.hpp>

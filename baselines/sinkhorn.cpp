@@ -6,7 +6,7 @@
 #include "baselines/partial_eigen.hpp"
 #include "baselines/timed_log.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <itspace/covariance.hpp>
 #include <itspace/random.hpp>

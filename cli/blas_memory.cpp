@@ -3,12 +3,14 @@
 // Trying to get what OpenBLAS will want.
 #include "blas_memory.hpp"
 
-#include <fmt/format.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
@@ -55,6 +57,20 @@ bool can_map(std::uint64_t bytes) {
   return true;
 }
 
+// Without fmt and streams: it is also said before they are ready.
+std::string no_room_for(std::uint64_t threads) {
+  constexpr std::uint64_t kilo = 1024, mega = kilo * kilo;
+  const std::uint64_t space = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
+  std::string text = "the limit of ";
+  if (space != UINT64_MAX) text += std::to_string(space / kilo) + " kB of address space (ulimit -v)";
+  if (space != UINT64_MAX && data != UINT64_MAX) text += " and ";
+  if (data != UINT64_MAX) text += std::to_string(data / kilo) + " kB of data (ulimit -d)";
+  text += " leaves BLAS no room: its " + std::to_string(threads) + (threads == 1 ? " thread needs " : " threads need ");
+  text += std::to_string(buffer_bytes / mega) +
+          " MB each\nraise the limit, or set OPENBLAS_NUM_THREADS=1, which needs the least";
+  return text;
+}
+
 }  // namespace
 
 bool memory_is_limited() {
@@ -65,17 +81,39 @@ void check_blas_memory() {
   if (openblas_get_num_threads == nullptr || !memory_is_limited()) return;
   const auto threads = static_cast<std::uint64_t>(openblas_get_num_threads());
   const std::uint64_t held = buffers_held(), missing = held < threads ? threads - held : 1;
-  if (can_map(missing * buffer_bytes + slack_bytes)) return;
-  constexpr std::uint64_t kilo = 1024, mega = kilo * kilo;
-  const std::uint64_t space = limit_of(RLIMIT_AS), data = limit_of(RLIMIT_DATA);
-  std::string limits;
-  if (space != UINT64_MAX) limits += fmt::format("{} kB of address space (ulimit -v)", space / kilo);
-  if (data != UINT64_MAX)
-    limits += fmt::format("{}{} kB of data (ulimit -d)", limits.empty() ? "" : " and ", data / kilo);
-  throw std::runtime_error(
-      fmt::format("the limit of {} leaves BLAS no room: its {} {} {} MB each\nraise the limit, or set "
-                  "OPENBLAS_NUM_THREADS=1, which needs the least",
-                  limits, threads, threads == 1 ? "thread needs" : "threads need", buffer_bytes / mega));
+  if (!can_map(missing * buffer_bytes + slack_bytes)) throw std::runtime_error(no_room_for(threads));
 }
 
 }  // namespace itspace::cli
+
+namespace {
+
+using namespace itspace::cli;
+
+// The threads that OpenBLAS will have, as it decides it. (getenv knows nothing yet.)
+std::uint64_t threads_to_come(char** environment) {
+  for (const std::string_view name : {"OPENBLAS_NUM_THREADS=", "GOTO_NUM_THREADS=", "OMP_NUM_THREADS="})
+    for (char** entry = environment; *entry != nullptr; ++entry) {
+      const int threads = std::string_view(*entry).substr(0, name.size()) == name ? std::atoi(*entry + name.size()) : 0;
+      if (threads > 0) return static_cast<std::uint64_t>(threads);
+    }
+  cpu_set_t cpus;
+  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<std::uint64_t>(CPU_COUNT(&cpus)) : 1;
+}
+
+// Newer OpenBLAS (0.3.29) allocates where it is loaded, before main(), and waits there for ever. Only what stands in
+// .preinit_array of a program runs before that; nothing but the C library is ready then.
+void check_before_blas_is_loaded(int, char**, char** environment) {
+  if (openblas_get_num_threads == nullptr || !memory_is_limited()) return;
+  const std::uint64_t threads = threads_to_come(environment);
+  if (can_map(threads * buffer_bytes + slack_bytes)) return;
+  const std::string message = "itspace: error: " + no_room_for(threads) + "\n";
+  constexpr int no_environment = 3;
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, message.data(), message.size());
+  ::_exit(no_environment);
+}
+
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_main)(int, char**, char**) =
+    check_before_blas_is_loaded;
+
+}  // namespace

@@ -4,7 +4,7 @@
 #include <itspace/targets.hpp>
 #include <itspace/verify.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "interrupt.hpp"
 #include "module.hpp"
 #include "target.hpp"

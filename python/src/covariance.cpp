@@ -6,7 +6,7 @@
 #include <itspace/covariance.hpp>
 
 #include "arrays.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "module.hpp"
 
 #include <nanobind/stl/string.h>

@@ -4,7 +4,7 @@
 #include <itspace/moments.hpp>
 
 #include "arrays.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "interrupt.hpp"
 #include "module.hpp"
 

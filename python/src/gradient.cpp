@@ -2,7 +2,7 @@
 #include <itspace/covariance.hpp>
 #include <itspace/gradient.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "module.hpp"
 #include "target.hpp"
 

@@ -2,7 +2,7 @@
 #include <itspace/map_file.hpp>
 #include <itspace/transport_map.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "module.hpp"
 #include "target.hpp"
 

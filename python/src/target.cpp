@@ -6,7 +6,7 @@
 #include <itspace/start.hpp>
 #include <itspace/targets.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "module.hpp"
 
 #include <nanobind/stl/optional.h>

@@ -7,7 +7,7 @@
 #include <itspace/target.hpp>
 
 #include "arrays.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <functional>
 #include <memory>

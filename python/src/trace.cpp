@@ -7,7 +7,7 @@
 #include <itspace/io.hpp>
 
 #include "arrays.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "core/trace_fields.hpp"
 #include "module.hpp"
 

@@ -4,9 +4,9 @@
 #include <itspace/start.hpp>
 
 #include "core/align_impl.hpp"
-#include "core/factors.hpp"
+#include "core/truncation.hpp"
 #include "core/root_target.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <cmath>
 

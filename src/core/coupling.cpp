@@ -2,7 +2,7 @@
 #include "core/coupling.hpp"
 
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "core/truncation.hpp"
 
 #include <utility>

@@ -4,7 +4,7 @@
 #include "core/dense.hpp"
 #include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "core/truncation.hpp"
 
 #include <Eigen/Cholesky>

@@ -4,7 +4,7 @@
 #include <itspace/covariance.hpp>
 
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>

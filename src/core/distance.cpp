@@ -7,7 +7,7 @@
 #include "core/covariance_factor.hpp"
 #include "core/distance_routes.hpp"
 #include "core/feature_moments.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include "core/coupling.hpp"
 #include "core/covariance_factor.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>

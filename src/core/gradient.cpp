@@ -6,7 +6,7 @@
 #include "core/dense.hpp"
 #include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 
 #include <algorithm>

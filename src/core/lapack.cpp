@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lapack.hpp"
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <cblas.h>
 #include <lapacke.h>
@@ -15,9 +15,6 @@
 
 namespace itspace {
 namespace {
-
-constexpr Index largest_int = std::numeric_limits<int>::max();
-Index limit = largest_int;
 
 // Of every ilaenv there is; and the triangle that dormqr keeps beside its work.
 constexpr double widest_block = 64, block_triangle = 65 * 64;
@@ -36,12 +33,12 @@ double of_svd(double m, double n, lapack_work::Vectors vectors, double squares) 
 }
 
 bool fits(double work) {
-  return work <= static_cast<double>(limit);
+  return work <= static_cast<double>(blas_limit());
 }
 
 void require_fits(double work, Index rows, Index cols, const char* routine) {
   require(fits(work), "a ", rows, " x ", cols, " matrix is too large for LAPACK's ", routine,
-          ": its work array would have ", work, " values, and LAPACK counts to ", limit,
+          ": its work array would have ", work, " values, and LAPACK counts to ", blas_limit(),
           ". Reduce the dimension first, for example by a projection; align needs no decomposition of that size");
 }
 
@@ -131,12 +128,6 @@ bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small
 
 }  // namespace
 
-int blas_int(Index n) {
-  require(n <= limit, "a matrix has ", n, " rows or columns, and BLAS counts to ", limit,
-          "; take fewer samples, or reduce the dimension first");
-  return static_cast<int>(n);
-}
-
 namespace lapack_work {
 
 double dsyevd(double n, bool vectors) {
@@ -160,12 +151,6 @@ double dgeqrf(double n) {
 
 }  // namespace lapack_work
 
-LowerBlasLimitForTests::LowerBlasLimitForTests(Index lower) {
-  limit = std::min(lower, largest_int);
-}
-LowerBlasLimitForTests::~LowerBlasLimitForTests() {
-  limit = largest_int;
-}
 
 bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors) {
   if (!a.allFinite()) return false;

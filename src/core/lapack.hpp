@@ -10,14 +10,14 @@
 #include <itspace/block.hpp>
 #include <itspace/export.hpp>
 
+#include "kernels/blas_int.hpp"
+
 namespace itspace {
 
-// BLAS and LAPACK count in integers of 32 bits: in the sizes that they are given, and in the lengths of their work
-// arrays, which they compute themselves and, beyond the largest integer, wrongly. So every size goes through blas_int,
-// and every work array is measured before the routine is called; where it is too long a method with a shorter one
-// follows, or std::invalid_argument.
-ITSPACE_API int blas_int(Index n);
-
+// LAPACK computes the lengths of its work arrays itself and, beyond the largest integer (blas_int.hpp), wrongly. So every
+// work array is measured before the routine is called; where it is too long a method with a shorter one follows, or
+// std::invalid_argument.
+//
 // What the routines ask for at most, from their documentation, with the widest block that LAPACK knows. In double,
 // where squares of sizes do not overflow.
 namespace lapack_work {
@@ -30,16 +30,6 @@ double dgesdd(double m, double n, Vectors vectors);
 double dgesvd(double m, double n, Vectors vectors);
 double dgeqrf(double n);
 }  // namespace lapack_work
-
-// The largest integer of BLAS and LAPACK. Lower while a LowerBlasLimitForTests lives, so that tests need no matrix of
-// 2^31 entries; not to be lowered while another thread computes.
-Index blas_limit();
-class LowerBlasLimitForTests {
- public:
-  explicit LowerBlasLimitForTests(Index limit);
-  ~LowerBlasLimitForTests();
-  LowerBlasLimitForTests(const LowerBlasLimitForTests&) = delete;
-};
 
 // a = vectors diag(values) vectors', values ascending. Reads the lower triangle.
 ITSPACE_API bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors);

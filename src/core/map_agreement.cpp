@@ -2,7 +2,7 @@
 #include "core/map_agreement.hpp"
 
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>

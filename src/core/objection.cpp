@@ -2,7 +2,7 @@
 #include "core/objection.hpp"
 
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <Eigen/Cholesky>
 #include <algorithm>

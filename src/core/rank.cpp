@@ -3,7 +3,7 @@
 #include <itspace/covariance.hpp>
 #include <itspace/rank.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>

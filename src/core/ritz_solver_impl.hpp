@@ -7,7 +7,7 @@
 #include "core/product_impl.hpp"
 #include "core/ritz_solver.hpp"
 #include "core/subspace_impl.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 #include "core/root_target.hpp"
 
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 
 #include <limits>

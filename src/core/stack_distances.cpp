@@ -5,7 +5,7 @@
 
 #include "core/coupling.hpp"
 #include "core/distance_routes.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <vector>

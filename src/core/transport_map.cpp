@@ -5,7 +5,7 @@
 
 #include "core/dense.hpp"
 #include "core/lapack.hpp"
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 
 #include <Eigen/QR>

@@ -5,7 +5,7 @@
 #include <itspace/evaluate.hpp>
 #include <itspace/verify.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <algorithm>
 #include <charconv>

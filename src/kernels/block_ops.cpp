@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/block_ops.hpp"
 
+#include "kernels/blas_int.hpp"
+#include "kernels/scratch.hpp"
+
 #include <cblas.h>
 #include <strings.h>
 
@@ -17,11 +20,8 @@ namespace {
 // Rows of a panel: the two double panels of a 16-column block stay in the first-level cache beside the r x r matrix.
 constexpr Index panel_rows = 128;
 
-int as_int(Index n) {
-  return static_cast<int>(n);
-}
 int leading(Index stride) {
-  return as_int(std::max<Index>(1, stride));
+  return blas_int(std::max<Index>(1, stride));
 }
 CBLAS_TRANSPOSE cblas_op(Op op) {
   return op == Op::plain ? CblasNoTrans : CblasTrans;
@@ -29,12 +29,12 @@ CBLAS_TRANSPOSE cblas_op(Op op) {
 
 void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
                 Index ldb, float beta, float* c, Index ldc) {
-  cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+  cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
               leading(ldb), beta, c, leading(ldc));
 }
 void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
                 Index ldb, double beta, double* c, Index ldc) {
-  cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+  cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
               leading(ldb), beta, c, leading(ldc));
 }
 
@@ -73,12 +73,12 @@ namespace {
 
 void cblas_gemm_by_columns(Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b, Index ldb,
                            float beta, float* c) {
-  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
               leading(ldb), beta, c, leading(m));
 }
 void cblas_gemm_by_columns(Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
                            Index ldb, double beta, double* c) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, as_int(m), as_int(n), as_int(k), alpha, a, leading(lda), b,
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
               leading(ldb), beta, c, leading(m));
 }
 
@@ -95,11 +95,8 @@ Index rows_converted_at_once(const ConstBlockView<Data>& a) {
 // Scratch for one converted panel of `a`; belongs to the thread.
 template <Storage Scalar, Storage Data>
 Scalar* panel_scratch(const ConstBlockView<Data>& a, Index rows) {
-  thread_local std::vector<Scalar> scratch;
   if (std::same_as<Scalar, Data>) return nullptr;
-  const auto size = static_cast<std::size_t>(rows * a.cols());
-  if (scratch.size() < size) scratch.resize(size);
-  return scratch.data();
+  return thread_scratch<Scalar, Scratch::converted_panel>(rows * a.cols());
 }
 
 // to (cols x rows, contiguous) = from', in tiles that stay in cache.
@@ -117,11 +114,8 @@ void transpose(const ConstBlockView<Scalar>& from, Scalar* to) {
 template <Storage Scalar, Storage Data>
 void tall_gemm(Scalar alpha, const ConstBlockView<Data>& a, const ConstBlockView<Scalar>& b, Scalar beta,
                BlockView<Scalar>& c) {
-  thread_local std::vector<Scalar> columns;
-  const auto b_size = static_cast<std::size_t>(b.size()), c_size = static_cast<std::size_t>(c.size());
-  if (columns.size() < b_size + c_size) columns.resize(b_size + c_size);
-  Scalar* b_columns = columns.data();
-  Scalar* c_columns = columns.data() + b_size;  // a' is a read by columns
+  Scalar* b_columns = thread_scratch<Scalar, Scratch::by_columns>(b.size() + c.size());
+  Scalar* c_columns = b_columns + b.size();  // a' is a read by columns
   transpose<Scalar>(b, b_columns);
   const Index step = rows_converted_at_once<Scalar, Data>(a);
   Scalar* scratch = panel_scratch<Scalar, Data>(a, step);

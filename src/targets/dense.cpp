@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/targets.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 
 namespace itspace {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/targets.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
-#include "targets/scratch.hpp"
+#include "kernels/scratch.hpp"
 
 namespace itspace {
 
@@ -20,7 +20,7 @@ FactorTarget<Scalar, Data>::FactorTarget(HeldBlock<Data> factor) : factor_(std::
 
 template <Storage Scalar, Storage Data>
 void FactorTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
-  BlockView<Scalar> inner = scratch_block<Scalar>(factor_.cols(), y.cols());
+  BlockView<Scalar> inner = kernels::scratch_block<Scalar, kernels::Scratch::inner>(factor_.cols(), y.cols());
   apply_factor_transposed(y, inner);
   apply_factor(inner, out);
 }

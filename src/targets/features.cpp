@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/targets.hpp>
 
-#include "core/factors.hpp"
-#include "core/text.hpp"
+#include "core/feature_moments.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
-#include "targets/scratch.hpp"
+#include "kernels/scratch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -18,9 +18,6 @@ namespace {
 // Values of a chunk: small enough that it is still in cache when the second product reads it.
 constexpr Index chunk_values = Index(1) << 20;
 constexpr Index fewest_rows = 8, most_rows = 512;
-
-// Slots of scratch_block.
-constexpr int chunk_slot = 1, inner_slot = 2;
 
 }  // namespace
 
@@ -62,7 +59,7 @@ template <class Visit>
 void FeaturesTarget<Scalar, Data>::for_each_shifted_chunk(Visit visit) const {
   const auto z = features_.view();
   const Index step = std::clamp(chunk_values / z.cols(), fewest_rows, most_rows);
-  BlockView<Scalar> chunk = scratch_block<Scalar, chunk_slot>(std::min(step, z.rows()), z.cols());
+  BlockView<Scalar> chunk = kernels::scratch_block<Scalar, kernels::Scratch::feature_chunk>(std::min(step, z.rows()), z.cols());
   for (Index first = 0; first < z.rows(); first += step) {
     BlockView<Scalar> rows = chunk.topRows(std::min(step, z.rows() - first));
     for (Index i = 0; i < rows.rows(); ++i) rows.row(i) = z.row(first + i).template cast<Scalar>() - shift_;
@@ -85,7 +82,7 @@ void FeaturesTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockV
   const Block<double> delta_y = shift_error_product(y);
   out.setZero();
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
-    BlockView<Scalar> inner = scratch_block<Scalar, inner_slot>(rows.rows(), y.cols());
+    BlockView<Scalar> inner = kernels::scratch_block<Scalar, kernels::Scratch::inner>(rows.rows(), y.cols());
     kernels::gemm<Scalar>(Op::plain, Scalar(1), rows, y, Scalar(0), inner);
     scale_rows(inner, first, 2);
     kernels::gemm<Scalar>(Op::transposed, Scalar(1), rows, inner, Scalar(1), out);
@@ -111,7 +108,7 @@ void FeaturesTarget<Scalar, Data>::apply_factor(const ConstBlockView<Scalar>& in
   out.setZero();
   Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(in.cols());
   for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
-    BlockView<Scalar> inner = scratch_block<Scalar, inner_slot>(rows.rows(), in.cols());
+    BlockView<Scalar> inner = kernels::scratch_block<Scalar, kernels::Scratch::inner>(rows.rows(), in.cols());
     inner = in.middleRows(first, rows.rows());
     scale_rows(inner, first, 1);
     sum += inner.template cast<double>().colwise().sum();

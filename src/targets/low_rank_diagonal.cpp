@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/targets.hpp>
 
-#include "core/text.hpp"
+#include "core/require.hpp"
 #include "kernels/block_ops.hpp"
-#include "targets/scratch.hpp"
+#include "kernels/scratch.hpp"
 
 #include <cmath>
 
@@ -39,7 +39,7 @@ LowRankDiagonalTarget<Scalar, Data>::LowRankDiagonalTarget(HeldBlock<Data> u, Ve
 
 template <Storage Scalar, Storage Data>
 void LowRankDiagonalTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
-  BlockView<Scalar> inner = scratch_block<Scalar>(u_.cols(), y.cols());
+  BlockView<Scalar> inner = kernels::scratch_block<Scalar, kernels::Scratch::inner>(u_.cols(), y.cols());
   if (u_.cols() > 0) kernels::gemm<Scalar, Data>(kernels::Op::transposed, Scalar(1), u_.view(), y, Scalar(0), inner);
   inner.array().colwise() *= lambda_.template cast<Scalar>().array();
   for (Index i = 0; i < y.rows(); ++i) out.row(i) = static_cast<Scalar>(diagonal_(i)) * y.row(i);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Error texts say what a stream in the C locale would have said.
-#include "core/text.hpp"
+#include "core/require.hpp"
 
 #include <gtest/gtest.h>
 

@@ -21,7 +21,8 @@ Block<double> rows_of(std::uint64_t seed) {
 
 // Sigma y for y = 1, by the definition.
 Block<double> expected(const Block<double>& z) {
-  return block<double>(covariance_from(centred_factor_of(wide(z), {})) * Matrix::Ones(6, 1));
+  const RealMatrix t = centred_factor_of(wide(z), {});
+  return (t * t.transpose() * RealMatrix::Ones(6, 1)).cast<double>();
 }
 
 template <class Target>
