@@ -113,7 +113,7 @@ void check_before_blas_is_loaded(int, char**, char** environment) {
   ::_exit(no_environment);
 }
 
-[[gnu::section(".preinit_array"), gnu::used]] void (*const before_main)(int, char**, char**) =
-    check_before_blas_is_loaded;
+[[gnu::section(".preinit_array"), gnu::used]] void (*const before_main)(int, char**,
+                                                                        char**) = check_before_blas_is_loaded;
 
 }  // namespace

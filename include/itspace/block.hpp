@@ -5,7 +5,7 @@
 // A Block is a d x r matrix, row-major: a row is one coordinate of the feature space and holds r contiguous values
 // (NumPy's order, so nothing is transposed at any door). Feature sets are blocks too, one sample per row. A Block is an
 // Eigen matrix in all that one does with it; its memory is the library's own, so that a program may be compiled for
-// another processor, with other Eigen settings or another Eigen than the library. Views borrow the caller's memory,
+// another processor or with other Eigen settings than the library. Views borrow the caller's memory,
 // with any row stride >= cols. r x r matrices are Small: on the host, always double.
 #pragma once
 

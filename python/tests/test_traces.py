@@ -26,7 +26,7 @@ SCALARS = {
     "best": "an integer",
     "factor_checksum": "a string or None",
 }
-COLUMNS = {key: "an integer" for key in ("index", "gram_rank", "passes")}
+COLUMNS = {key: "an integer" for key in ("index", "gram_rank", "target_version", "passes")}
 COLUMNS.update(step_route="a string", certified="True, False or None")
 COLUMNS.update(
     (key, "a number")

@@ -4,9 +4,9 @@
 #include <itspace/start.hpp>
 
 #include "core/align_impl.hpp"
-#include "core/truncation.hpp"
-#include "core/root_target.hpp"
 #include "core/require.hpp"
+#include "core/root_target.hpp"
+#include "core/truncation.hpp"
 
 #include <cmath>
 

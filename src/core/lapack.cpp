@@ -151,7 +151,6 @@ double dgeqrf(double n) {
 
 }  // namespace lapack_work
 
-
 bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors) {
   if (!a.allFinite()) return false;
   vectors = a;

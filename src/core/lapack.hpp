@@ -14,9 +14,9 @@
 
 namespace itspace {
 
-// LAPACK computes the lengths of its work arrays itself and, beyond the largest integer (blas_int.hpp), wrongly. So every
-// work array is measured before the routine is called; where it is too long a method with a shorter one follows, or
-// std::invalid_argument.
+// LAPACK computes the lengths of its work arrays itself and, beyond the largest integer (blas_int.hpp), wrongly. So
+// every work array is measured before the routine is called; where it is too long a method with a shorter one follows,
+// or std::invalid_argument.
 //
 // What the routines ask for at most, from their documentation, with the widest block that LAPACK knows. In double,
 // where squares of sizes do not overflow.

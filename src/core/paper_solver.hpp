@@ -85,7 +85,7 @@ class PaperSolver {
   Index rank_;
   double alpha_;  // of a plain step
   Recorder recorder_;
-  Index version_;          // of the target at the last evaluation
+  Index version_;  // of the target at the last evaluation
 
   // Three blocks take turns: Y_k, Y_{k+1}, and the best so far where that is neither.
   std::array<Block, 3> iterates_;

@@ -77,8 +77,8 @@ class RitzSolver {
   AlignOptions options_;
   Index rank_, width_;  // r, and r + g
   Recorder recorder_;
-  Index version_;          // of the target that Sigma V belongs to
-  bool v_is_new_ = true;   // Sigma V is not at hand
+  Index version_;         // of the target that Sigma V belongs to
+  bool v_is_new_ = true;  // Sigma V is not at hand
 
   Block s_, sigma_s_;                // [V, Q, P] and its product, d x 3 width
   Block previous_, sigma_previous_;  // V of the step before

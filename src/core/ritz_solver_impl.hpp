@@ -5,9 +5,9 @@
 #include "core/lapack.hpp"
 #include "core/objection.hpp"
 #include "core/product_impl.hpp"
+#include "core/require.hpp"
 #include "core/ritz_solver.hpp"
 #include "core/subspace_impl.hpp"
-#include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,8 +27,10 @@ inline constexpr double new_direction_drop = std::same_as<Scalar, float> ? 1e-5 
 // A direction of length one that a second projection leaves with less than this (squared) was rounding.
 inline constexpr double mostly_rounding = 0.25;
 
-// The most rounding that kept products may gather, in units of that of fresh ones.
-inline constexpr double most_error = 32;
+// The most rounding that kept products may gather, in units of that of fresh ones: what the columns of P, which are
+// longer than 30 eps^(1/2) before they are scaled to length one, can bring along. It is stated with the objective.
+template <Storage Scalar>
+inline const double most_error = 1 / (30 * std::sqrt(static_cast<double>(std::numeric_limits<Scalar>::epsilon())));
 
 // Y lies in the subspace when what is left of it is storage rounding.
 inline constexpr double most_outside = 32;
@@ -242,7 +244,7 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   RitzPairs pairs;
   if (!project(wide ? cols() : width_, pairs)) return not_finite;
   // P is given up too where it would carry more rounding into V than it is worth.
-  if (p_cols_ > 0 && combined_error(pairs.vectors) > ritz_detail::most_error) {
+  if (p_cols_ > 0 && combined_error(pairs.vectors) > ritz_detail::most_error<Scalar>) {
     p_cols_ = 0;
     h_ = h_.topLeftCorner(cols(), cols()).eval();
     if (!project(wide ? cols() : width_, pairs)) return not_finite;

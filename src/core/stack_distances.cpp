@@ -45,8 +45,8 @@ Block<double> cross_distances_squared(const StackView<Scalar>& a, const StackVie
 }
 
 template <Storage Scalar>
-Vector paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b,
-                                         const Accuracy& accuracy, const std::function<void()>& between) {
+Vector paired_distances_squared(const StackView<Scalar>& a, const StackView<Scalar>& b, const Accuracy& accuracy,
+                                const std::function<void()>& between) {
   check_same_dimension(a.dim, b.dim);
   require(a.count == b.count, "there are ", a.count, " and ", b.count,
           " covariances; to pair them both stacks need the same number");
@@ -58,11 +58,11 @@ Vector paired_distances_squared(const StackView<Scalar>& a, const StackView<Scal
   return out;
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
-  template Block<double> cross_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&,    \
-                                                         const Accuracy&, const std::function<void()>&);        \
-  template Vector paired_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&, \
-                                                            const Accuracy&, const std::function<void()>&);
+#define ITSPACE_INSTANTIATE(Scalar)                                                                          \
+  template Block<double> cross_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&, \
+                                                         const Accuracy&, const std::function<void()>&);     \
+  template Vector paired_distances_squared<Scalar>(const StackView<Scalar>&, const StackView<Scalar>&,       \
+                                                   const Accuracy&, const std::function<void()>&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

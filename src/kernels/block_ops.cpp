@@ -29,13 +29,13 @@ CBLAS_TRANSPOSE cblas_op(Op op) {
 
 void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b,
                 Index ldb, float beta, float* c, Index ldc) {
-  cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
-              leading(ldb), beta, c, leading(ldc));
+  cblas_sgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), alpha, a,
+              leading(lda), b, leading(ldb), beta, c, leading(ldc));
 }
 void cblas_gemm(Op op_a, Op op_b, Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
                 Index ldb, double beta, double* c, Index ldc) {
-  cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
-              leading(ldb), beta, c, leading(ldc));
+  cblas_dgemm(CblasRowMajor, cblas_op(op_a), cblas_op(op_b), blas_int(m), blas_int(n), blas_int(k), alpha, a,
+              leading(lda), b, leading(ldb), beta, c, leading(ldc));
 }
 
 template <Storage Scalar>
@@ -73,13 +73,13 @@ namespace {
 
 void cblas_gemm_by_columns(Index m, Index n, Index k, float alpha, const float* a, Index lda, const float* b, Index ldb,
                            float beta, float* c) {
-  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
-              leading(ldb), beta, c, leading(m));
+  cblas_sgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda),
+              b, leading(ldb), beta, c, leading(m));
 }
 void cblas_gemm_by_columns(Index m, Index n, Index k, double alpha, const double* a, Index lda, const double* b,
                            Index ldb, double beta, double* c) {
-  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda), b,
-              leading(ldb), beta, c, leading(m));
+  cblas_dgemm(CblasColMajor, CblasNoTrans, CblasNoTrans, blas_int(m), blas_int(n), blas_int(k), alpha, a, leading(lda),
+              b, leading(ldb), beta, c, leading(m));
 }
 
 // Rows of a converted panel: it stays in the second-level cache until it is multiplied. Where nothing is converted,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Scratch of a product. Targets are shared between threads, so scratch belongs to the thread. It is used again, so that a
-// pass allocates nothing after the first, and given back when it has been far too large for a while: a thread that once
-// multiplied something large does not hold on to that memory for good.
+// Scratch of a product. Targets are shared between threads, so scratch belongs to the thread. It is used again, so that
+// a pass allocates nothing after the first, and given back when it has been far too large for a while: a thread that
+// once multiplied something large does not hold on to that memory for good.
 #pragma once
 
 #include <itspace/block.hpp>

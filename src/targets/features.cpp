@@ -59,7 +59,8 @@ template <class Visit>
 void FeaturesTarget<Scalar, Data>::for_each_shifted_chunk(Visit visit) const {
   const auto z = features_.view();
   const Index step = std::clamp(chunk_values / z.cols(), fewest_rows, most_rows);
-  BlockView<Scalar> chunk = kernels::scratch_block<Scalar, kernels::Scratch::feature_chunk>(std::min(step, z.rows()), z.cols());
+  BlockView<Scalar> chunk =
+      kernels::scratch_block<Scalar, kernels::Scratch::feature_chunk>(std::min(step, z.rows()), z.cols());
   for (Index first = 0; first < z.rows(); first += step) {
     BlockView<Scalar> rows = chunk.topRows(std::min(step, z.rows() - first));
     for (Index i = 0; i < rows.rows(); ++i) rows.row(i) = z.row(first + i).template cast<Scalar>() - shift_;

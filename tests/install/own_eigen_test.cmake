@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+# The installed library must not touch its users' Eigen: the program in own_eigen, compiled for this processor, for AVX2
+# and as it comes, with and without the address sanitizer, against the library in PREFIX. With FLAGS: compiled so alone.
+include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
+
+file(REMOVE_RECURSE ${SCRATCH})
+set(kinds "" "-march=native" "-march=native -fsanitize=address,undefined -fno-sanitize-recover=all")
+file(READ /proc/cpuinfo processor)
+if(processor MATCHES " avx2 ")
+  list(APPEND kinds "-mavx2 -mfma")
+endif()
+if(DEFINED FLAGS)
+  set(kinds ${FLAGS})
+endif()
+set(number 0)
+foreach(flags IN LISTS kinds)
+  math(EXPR number "${number} + 1")
+  must_run("configure with '${flags}'" ${CMAKE_COMMAND} -S ${CMAKE_CURRENT_LIST_DIR}/own_eigen -B ${SCRATCH}/${number}
+           -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${PREFIX} -DCMAKE_CXX_COMPILER=${CXX_COMPILER}
+           -DCMAKE_BUILD_TYPE=Release "-DCMAKE_CXX_FLAGS=${flags}")
+  must_run("build with '${flags}'" ${CMAKE_COMMAND} --build ${SCRATCH}/${number})
+  must_run("run with '${flags}'" ${CMAKE_COMMAND} -E env OPENBLAS_CORETYPE=Haswell ${SCRATCH}/${number}/own_eigen)
+endforeach()
