@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -90,15 +91,20 @@ namespace {
 
 using namespace itspace::cli;
 
-// The threads that OpenBLAS will have, as it decides it. (getenv knows nothing yet.)
+std::uint64_t processors() {
+  cpu_set_t cpus;
+  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<std::uint64_t>(CPU_COUNT(&cpus)) : 1;
+}
+
+// The threads that OpenBLAS will have: what the environment says, and no more than there are processors. (getenv knows
+// nothing yet.)
 std::uint64_t threads_to_come(char** environment) {
   for (const std::string_view name : {"OPENBLAS_NUM_THREADS=", "GOTO_NUM_THREADS=", "OMP_NUM_THREADS="})
     for (char** entry = environment; *entry != nullptr; ++entry) {
       const int threads = std::string_view(*entry).substr(0, name.size()) == name ? std::atoi(*entry + name.size()) : 0;
-      if (threads > 0) return static_cast<std::uint64_t>(threads);
+      if (threads > 0) return std::min(static_cast<std::uint64_t>(threads), processors());
     }
-  cpu_set_t cpus;
-  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? static_cast<std::uint64_t>(CPU_COUNT(&cpus)) : 1;
+  return processors();
 }
 
 // Newer OpenBLAS (0.3.29) allocates where it is loaded, before main(), and waits there for ever. Only what stands in

@@ -14,7 +14,8 @@
 //     result.trace.steps.back();  // objective, certificate, descent
 //
 // Misuse (sizes, ranges) throws std::invalid_argument. What the numbers do is an outcome: look at result.trace.status.
-// align is re-entrant, allocates no block inside its loop and prints nothing.
+// align is re-entrant, allocates no block inside its loop (but for iterates that are kept, and once where it turns to
+// the factor of a target) and prints nothing.
 #pragma once
 
 #include <itspace/export.hpp>

@@ -32,7 +32,8 @@ concept Storage = std::same_as<Scalar, float> || std::same_as<Scalar, double>;
 ITSPACE_API void* allocate_bytes(std::size_t bytes);  // throws std::bad_alloc
 ITSPACE_API void free_bytes(void* memory) noexcept;
 
-// An Eigen matrix of run-time size in memory of the library. It is assigned, copied and moved as a Matrix is.
+// An Eigen matrix of run-time size in memory of the library. It is assigned, copied and moved as a Matrix is. What of
+// Eigen's own takes a Map that is to be written, such as Eigen::Ref, does not see that one is constant.
 template <class Matrix>
 class Owned : public Eigen::Map<Matrix> {
   using Map = Eigen::Map<Matrix>;
@@ -45,7 +46,7 @@ class Owned : public Eigen::Map<Matrix> {
   Owned(Index rows, Index cols) : Map(allocate(rows, cols), rows, cols) {}
   template <class Other>
   Owned(const Eigen::EigenBase<Other>& other)  // NOLINT(google-explicit-constructor): as a Matrix is
-      : Owned(other.rows(), other.cols()) {
+      : Owned(rows_for(other), cols_for(other)) {
     Map::operator=(other.derived());
   }
   Owned(std::initializer_list<std::initializer_list<Scalar>> rows) : Owned(Matrix(rows)) {}
@@ -60,7 +61,7 @@ class Owned : public Eigen::Map<Matrix> {
   }
   template <class Other>
   Owned& operator=(const Eigen::EigenBase<Other>& other) {
-    if (other.rows() == this->rows() && other.cols() == this->cols()) {
+    if (rows_for(other) == this->rows() && cols_for(other) == this->cols()) {
       Map::operator=(other.derived());
     } else {
       Owned made(other);  // it may be an expression of this
@@ -78,9 +79,37 @@ class Owned : public Eigen::Map<Matrix> {
   }
   void resize(Index size) requires(Matrix::ColsAtCompileTime == 1) { resize(size, 1); }
 
+  // A Map would keep its size.
+  struct Unaliased {
+    Owned& block;
+    template <class Other>
+    Owned& operator=(const Eigen::MatrixBase<Other>& other) {
+      block.resize(other.rows(), other.cols());
+      static_cast<Map&>(block).noalias() = other.derived();
+      return block;
+    }
+    template <class Other>
+    Owned& operator+=(const Eigen::MatrixBase<Other>& other) {
+      static_cast<Map&>(block).noalias() += other.derived();
+      return block;
+    }
+    template <class Other>
+    Owned& operator-=(const Eigen::MatrixBase<Other>& other) {
+      static_cast<Map&>(block).noalias() -= other.derived();
+      return block;
+    }
+  };
+  Unaliased noalias() { return {*this}; }
+  void transposeInPlace() = delete;  // write x = x.transpose().eval()
+
   using Map::setConstant;
   using Map::setIdentity;
   using Map::setZero;
+  Owned& setIdentity(Index rows, Index cols) {
+    resize(rows, cols);
+    Map::setIdentity();
+    return *this;
+  }
   Owned& setZero(Index rows, Index cols) {
     resize(rows, cols);
     Map::setZero();
@@ -101,7 +130,18 @@ class Owned : public Eigen::Map<Matrix> {
   friend void swap(Owned& a, Owned& b) noexcept { a.swap(b); }
 
  private:
-  static constexpr Index initial_cols = Matrix::ColsAtCompileTime == 1 ? 1 : 0;
+  static constexpr bool is_vector = Matrix::ColsAtCompileTime == 1;
+  static constexpr Index initial_cols = is_vector ? 1 : 0;
+
+  // A row may become a vector, as with Eigen's own.
+  template <class Other>
+  static Index rows_for(const Eigen::EigenBase<Other>& other) {
+    return is_vector ? other.size() : other.rows();
+  }
+  template <class Other>
+  static Index cols_for(const Eigen::EigenBase<Other>& other) {
+    return is_vector ? 1 : other.cols();
+  }
 
   static Scalar* allocate(Index rows, Index cols) {
     if (rows < 0 || cols < 0 || (cols > 0 && rows > std::numeric_limits<Index>::max() / cols)) throw std::bad_alloc();

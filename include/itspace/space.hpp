@@ -10,6 +10,9 @@
 // then take the same way. Sums that are due together are asked for together, so that they cost one reduction, or one
 // wait for a device.
 //
+// What else solvers decide by, trace() and version() of the target and the answer of on_step, must be the same on every
+// process too.
+//
 // HostSpace is this machine's memory. The solvers are written once, against the concept.
 #pragma once
 
@@ -43,7 +46,8 @@ enum class Write { assign, add };
 
 template <class S>
 concept Space = Storage<typename S::Scalar> && std::movable<typename S::Block> &&
-    std::convertible_to<typename S::Block&, typename S::View> &&
+    std::default_initializable<typename S::Block> && std::copy_constructible<typename S::View> &&
+    std::copy_constructible<typename S::ConstView> && std::convertible_to<typename S::Block&, typename S::View> &&
     std::convertible_to<const typename S::Block&, typename S::ConstView> &&
     std::convertible_to<typename S::View, typename S::ConstView> &&
     requires(S& space, typename S::Block& block, typename S::View out, typename S::ConstView a, typename S::ConstView b,
@@ -89,7 +93,8 @@ namespace kernels {
 class Panels;
 }
 
-// The memory of this machine. Holds scratch: one space serves one run at a time.
+// The memory of this machine. Holds scratch: one space serves one run at a time. Its operations take Eigen's own r x r
+// matrices: they are for code that is compiled as the library is.
 template <Storage ScalarType>
 class ITSPACE_API HostSpace {
  public:

@@ -14,9 +14,9 @@
 //     };
 //
 // What a target promises: apply is linear, symmetric and positive semidefinite, overwrites `out`, may be called with
-// any number of columns, and may be called from several threads at once. trace() is asked only after the first apply(),
-// so that one sweep over the data can gather both. A FactoredTarget also knows a T with Sigma = T*T' and gives products
-// with T; the accurate `factor` route and exact distances use them.
+// any number of columns, and may be called from several threads at once. trace() is asked only after the first
+// product, so that one sweep over the data can gather both. A FactoredTarget also knows a T with Sigma = T*T' and gives
+// products with T; the accurate `factor` route and exact distances use them.
 #pragma once
 
 #include <itspace/space.hpp>

@@ -18,6 +18,7 @@
 
 #include <Eigen/Core>
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -129,6 +130,7 @@ class ITSPACE_API ShiftedTarget {
 
   Index dim() const { return base_.dim(); }
   double trace() const { return base_.trace() + delta_ * static_cast<double>(base_.dim()); }
+  std::uint64_t version() const { return base_.version(); }
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const;
 
  private:

@@ -8,9 +8,11 @@
 #include <itspace/evaluate.hpp>
 
 #include "core/paper_solver.hpp"
+#include "core/require.hpp"
 #include "core/ritz_solver.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 namespace itspace {
@@ -19,9 +21,17 @@ namespace itspace {
 ITSPACE_API void check_options(Index dim, bool has_factor, const AlignOptions& options);
 ITSPACE_API void check_start_cols(Index cols, Index dim);
 
+// Route root needs the square root of the target's entries in the place of the target, and only the host makes one.
+template <Space S>
+void check_root(const RunContext<S>& context, Route route) {
+  require(route != Route::root || context.target.is_replaced(),
+          "route root forms the square root of the target's entries, which only the host does; use route qr");
+}
+
 template <Space S>
 BasicResult<S> run_from(RunContext<S>& context, typename S::Block start, Index rank, const AlignOptions& options,
                         const BasicOnStep<S>& on_step) {
+  check_root(context, options.route);
   if (options.solver == Solver::ritz) return RitzSolver<S>(context, std::move(start), rank, options).run(on_step);
   return PaperSolver<S>(context, std::move(start), rank, options).run(on_step);
 }
@@ -57,6 +67,7 @@ inline AlignOptions evaluation_options(Route route) {
 
 template <Space S>
 BasicEvaluation<S> evaluate_at(RunContext<S>& context, typename S::Block factor, Index rank, Route route) {
+  check_root(context, route);
   return PaperSolver<S>(context, std::move(factor), rank, evaluation_options(route)).evaluate_start();
 }
 

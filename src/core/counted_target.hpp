@@ -6,8 +6,6 @@
 
 #include <itspace/target.hpp>
 
-#include <utility>
-
 namespace itspace {
 
 template <Space S>
@@ -29,6 +27,7 @@ class CountedTarget {
   Index factor_cols() const { return target_.factor_cols(); }
   Index version() const { return static_cast<Index>(target_.version()); }
   Index passes() const { return passes_; }
+  bool is_replaced() const { return !counts_; }
 
   // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen;
   // what new memory holds is no part of that.
@@ -39,17 +38,20 @@ class CountedTarget {
     count();
   }
   void apply_factor_transposed(const ConstView& in, View out) {
+    space_->poison(out);
     target_.apply_factor_transposed(in, out);
     count();
   }
   void apply_factor(const ConstView& in, View out) {
+    space_->poison(out);
     target_.apply_factor(in, out);
     count();
   }
 
-  // A target may gather its trace in its first sweep. Where none was needed so far (a start of zeros) one is made.
+  // A target may gather its trace in its first sweep, or in the first after it changed. Where none was needed so far (a
+  // start of zeros) one is made.
   double trace() {
-    if (!swept_) {
+    if (!swept_ || swept_version_ != version()) {
       auto column = space_->make_block(dim(), 1), image = space_->make_block(dim(), 1);
       space_->set_zero(column);
       apply(column, image);
@@ -60,12 +62,14 @@ class CountedTarget {
  private:
   void count() {
     swept_ = true;
+    swept_version_ = version();
     passes_ += counts_ ? 1 : 0;
   }
 
   S* space_;
   BasicTargetRef<S> target_;
   Index passes_ = 0;
+  Index swept_version_ = 0;
   bool counts_ = true, swept_ = false;
 };
 

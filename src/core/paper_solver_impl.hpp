@@ -92,9 +92,10 @@ BasicEvaluation<S> PaperSolver<S>::evaluate_start() {
 
 template <Space S>
 std::optional<Status> PaperSolver<S>::evaluate(Index k, bool last) {
-  if (std::exchange(version_, target_.version()) != target_.version()) forget_old_target();
+  const Index version = target_.version();
+  if (std::exchange(version_, version) != version) forget_old_target();
   if (last && !options_.evaluate_last && !may_keep_product_ && !on_trial_) {
-    recorder_.not_evaluated();
+    recorder_.not_evaluated(version_);
     return std::nullopt;
   }
   if (const auto end = evaluate_current(k, !last, !last)) return end;
@@ -304,22 +305,27 @@ void PaperSolver<S>::complete_certificate(Index k) {
 
 template <Space S>
 StepOutcome PaperSolver<S>::make_step(bool) {
+  on_trial_ = false;
+  // A target that has changed since Y_k was evaluated: what is known of the old one makes a step, and ends nothing.
+  const bool moved = target_.version() != version_;
   if (probe_ && !completed_) {
     const double swapped = point_.norms.difference_squared + probe_gain_;
     if (probe_gain_ > point_.norms.difference_squared) {
       probe_->swap(current(), b_, next());
       const double step_squared = space_.blend_norms(current(), next()).difference_squared;
+      taken_ = {1, step_squared, point_.certificate.gap, point_.remainder, point_.doubt};
+      taken_.shortened = paper_detail::most_shortened;  // there is no line to shorten it on
       return {StepMade{1, step_squared, swapped - 2 * point_.certificate.gap,
                        std::max(0.0, point_.remainder - probe_gain_), point_.doubt}};
     }
     probe_->keep();
   }
-  double alpha = searches_line() ? search_line() : alpha_;
+  double alpha = alpha_;
+  if (searches_line() && !moved) alpha = search_line();
   // alpha = 1 promises most. Where even that is nothing the step is on trial: its end is evaluated in any case.
-  on_trial_ = false;
   if (alpha > 1 && alpha < 2 && promises_nothing(alpha)) step_alpha_ = alpha = 1;
   if (alpha > 0 && alpha < 2 && promises_nothing(alpha)) {
-    if (point_.norms.difference_squared <= 2 * resolution())
+    if (!moved && point_.norms.difference_squared <= 2 * resolution())
       return {std::nullopt, Status::converged, "no step descends by more than rounding"};
     on_trial_ = true;
   }

@@ -136,6 +136,7 @@ void FactorProduct<S>::form(const ConstView& q, const Basis& basis, ProductData&
   if (!basis_a_.finite) {
     data.theta = Small::Constant(1, 1, std::numeric_limits<double>::quiet_NaN());
     data.coordinates = Small::Zero(1, basis.r.cols());
+    data.overwritten = !space_.is_poisoned(a);
     return;
   }
   const ConstView q_a = space_.columns(q_a_, 0, basis_a_.cols);

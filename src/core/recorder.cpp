@@ -73,8 +73,9 @@ bool Recorder::promised_nothing() const {
   return !(row().promised_descent > 0);
 }
 
-void Recorder::not_evaluated() {
+void Recorder::not_evaluated(Index target_version) {
   Step& row = trace_.steps.back();
+  row.target_version = target_version;
   row.seconds = seconds();
   if (row.objective_bound <= best_objective_) trace_.best = row.index;
 }

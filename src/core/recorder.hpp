@@ -49,7 +49,7 @@ class ITSPACE_API Recorder {
   // Completes the row. Returns the status the run must end with now, if it must.
   std::optional<Status> evaluated(const Certificate& certificate, const Measured& measured);
   // Completes the row of an iterate that is not evaluated. It is the best one if its bound says so.
-  void not_evaluated();
+  void not_evaluated(Index target_version);
 
   // The step of the last row promised nothing, so that its failure to descend breaks no promise.
   bool promised_nothing() const;

@@ -72,9 +72,10 @@ BasicResult<S> RitzSolver<S>::run(const BasicOnStep<S>& on_step) {
 template <Space S>
 std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
   // Another target: V is as good a subspace as any, and its product is made anew.
-  v_is_new_ |= std::exchange(version_, target_.version()) != target_.version();
+  const Index version = target_.version();
+  v_is_new_ |= std::exchange(version_, version) != version;
   if (last && !options_.evaluate_last) {
-    recorder_.not_evaluated();
+    recorder_.not_evaluated(version_);
     return std::nullopt;
   }
   if (const auto end = pass(k, last)) return end;
@@ -178,8 +179,8 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
   if (!whole) make_previous_directions();
   h_ = gram(space_, columns(s_, 0, this->cols()), columns(sigma_s_, 0, this->cols()));
   if (!rides) place_in_subspace(inside);
-  point_.data.overwritten =
-      h_.allFinite() || fresh_cols == 0 || !space_.is_poisoned(columns(sigma_s_, fresh, fresh_cols));
+  const View applied_to = fresh_cols > 0 ? columns(sigma_s_, fresh, fresh_cols) : product_.image();
+  point_.data.overwritten = h_.allFinite() || applied == 0 || !space_.is_poisoned(applied_to);
   return certify(rides ? 1 : std::max(1.0, v_error_));
 }
 
@@ -290,7 +291,8 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   // is a loss, and the subspace holds nothing better, the run is at rounding level.
   const double promised = std::min(polished, objective_ - bound);
   const double rounding_of_sums = resolution_ - point_.certificate.uncertainty;
-  if (promised < -rounding_of_sums && objective_ - ritz_objective_ <= rounding_of_sums)
+  const bool moved = target_.version() != version_;  // what is known of the old target ends nothing
+  if (!moved && promised < -rounding_of_sums && objective_ - ritz_objective_ <= rounding_of_sums)
     return {std::nullopt, Status::converged, "no step descends by more than rounding"};
   return {StepMade{1, step_squared, promised, bound}};
 }

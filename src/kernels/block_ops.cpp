@@ -225,6 +225,8 @@ void self_gram(const ConstBlockView<Scalar>& a, Small& out, Panels& panels) {
   const Index cols = a.cols();
   if (cols > narrow) {
     gram<Scalar>(a, a, out, panels);
+    for (Index j = 0; j < cols; ++j)
+      for (Index k = 0; k < j; ++k) out(j, k) = out(k, j);
     return;
   }
   out.setZero(cols, cols);

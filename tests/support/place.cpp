@@ -153,6 +153,7 @@ Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_ident
                                  Route route) {
   const Index parts = parts_of_this_place();
   if (parts == 0 || route == Route::root) return evaluate<Scalar>(target, factor, route);
+  check_options(target.dim(), target.has_factor(), evaluation_options(route));
   return in_parts<Scalar>(parts, target, [&](SplitSpace<Scalar>& space, auto& context) {
     auto at = evaluate_at(context, scattered<Scalar>(space, factor), factor.cols(), route);
     Evaluation<Scalar> out;
