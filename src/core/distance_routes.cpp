@@ -97,6 +97,10 @@ const Dense& PreparedCovariance::factor() {
 }
 
 std::optional<double> cheap_distance_squared(PreparedCovariance& a, PreparedCovariance& b, const Accuracy& accuracy) {
+  // An infinite one would accept a route that does not apply.
+  for (const double share : {accuracy.relative, accuracy.of_variance})
+    require(share >= 0 && std::isfinite(share), "an accuracy is ", share,
+            "; it is a share of the distance or of the variance, 0 or more and finite");
   const double allowed = accuracy.of_variance * (a.trace() + b.trace());
   for (const auto route : {by_eigenvalues, by_singular_values}) {
     const Bounded found = route(a, b);

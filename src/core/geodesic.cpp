@@ -43,6 +43,9 @@ Block<Scalar> geodesic(const ConstBlockView<Scalar>& a, const ConstBlockView<Sca
 template <Storage Scalar>
 double coupling_cost(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b) {
   check_same_dimension(a.rows(), b.rows());
+  for (const auto* sigma : {&a, &b})
+    require(sigma->rows() == sigma->cols(), "a covariance is ", sigma->rows(), " x ", sigma->cols(),
+            "; it must be square");
   check_finite<Scalar>(a, "covariance");
   check_finite<Scalar>(b, "covariance");
   const Dense wide_a = a.template cast<double>(), wide_b = b.template cast<double>();

@@ -328,5 +328,19 @@ TEST_F(DoublesDoors, RefuseNegativeCounts) {
   expect_misuse({"rank is -1", "0"}, [&] { floor_r(values, -1); });
 }
 
+TEST(Accuracies, AreSharesAndFinite) {
+  const Block<double> one = Block<double>::Identity(3, 3), two = 4 * one;
+  const double infinite = std::numeric_limits<double>::infinity();
+  for (const double bad : {-1.0, infinite, std::numeric_limits<double>::quiet_NaN()}) {
+    expect_misuse({"accuracy", "finite"}, [&] { dense_distance_squared<double>(one, two, {bad, 0}); });
+    expect_misuse({"accuracy", "finite"}, [&] { dense_distance_squared<double>(one, two, {0, bad}); });
+  }
+}
+
+TEST(Accuracies, ACouplingIsOfSquareMatrices) {
+  const Block<double> square = Block<double>::Identity(3, 3), wide = Block<double>::Ones(3, 4);
+  expect_misuse({"3 x 4", "square"}, [&] { coupling_cost<double>(square, wide); });
+}
+
 }  // namespace
 }  // namespace itspace::test
