@@ -5,14 +5,13 @@
 
 #include "text.hpp"
 
+#include <itspace/threads.hpp>
+
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
 #include <limits>
-
-// The program may choose the thread count of its process; the library never does. Weak: another BLAS has no such call.
-extern "C" void openblas_set_num_threads(int) __attribute__((weak));
 
 namespace itspace::cli {
 
@@ -144,13 +143,15 @@ CLI::Option* add_precision(CLI::App& app, Precision& value) {
 
 CLI::Option* add_threads(CLI::App& app) {
   const std::string flag = "--threads";
-  return add_text(app, flag, "N", "threads for BLAS (default: what OpenBLAS chooses)", [flag](const std::string& text) {
-    const auto count = parse_whole(flag, text);
-    if (count < 1 || count > std::numeric_limits<int>::max())
-      misuse(fmt::format("{} is {}, outside 1 to {}", flag, count, std::numeric_limits<int>::max()),
-             "give the number of threads, 1 for a single one");
-    if (openblas_set_num_threads != nullptr) openblas_set_num_threads(static_cast<int>(count));
-  });
+  return add_text(app, flag, "N", "threads, ours and BLAS's (default: the processors that this process may use)",
+                  [flag](const std::string& text) {
+                    constexpr long long most = 4096;
+                    const auto count = parse_whole(flag, text);
+                    if (count < 1 || count > most)
+                      misuse(fmt::format("{} is {}, outside 1 to {}", flag, count, most),
+                             "give the number of threads, 1 for a single one");
+                    set_threads(static_cast<Index>(count));
+                  });
 }
 
 void add_target(CLI::App& app, TargetArguments& given) {

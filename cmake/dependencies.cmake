@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The parts we stand on. The core needs Eigen, a CBLAS and LAPACKE; the rest serves one room each and is asked for there.
+# The parts we stand on. The core needs Eigen, a CBLAS, LAPACKE and Highway; the rest serves one room each and is asked for there.
 # A project that we are a part of may have an Eigen of its own. Eigen is asked for without a version: to a request for 3.4
 # Eigen 5 answers that it is incompatible, and for us it is not.
 if(NOT TARGET Eigen3::Eigen)
@@ -17,3 +17,10 @@ find_path(ITSPACE_LAPACKE_INCLUDE NAMES lapacke.h PATH_SUFFIXES openblas openbla
 add_library(itspace_blas INTERFACE)
 target_include_directories(itspace_blas SYSTEM INTERFACE ${ITSPACE_CBLAS_INCLUDE} ${ITSPACE_LAPACKE_INCLUDE})
 target_link_libraries(itspace_blas INTERFACE ${ITSPACE_LAPACKE} ${ITSPACE_OPENBLAS})
+
+find_library(ITSPACE_HIGHWAY NAMES hwy REQUIRED)
+find_path(ITSPACE_HIGHWAY_INCLUDE NAMES hwy/highway.h REQUIRED)
+add_library(itspace_highway INTERFACE)
+target_include_directories(itspace_highway SYSTEM INTERFACE ${ITSPACE_HIGHWAY_INCLUDE})
+target_link_libraries(itspace_highway INTERFACE ${ITSPACE_HIGHWAY})
+find_package(Threads REQUIRED)

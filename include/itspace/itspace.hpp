@@ -14,6 +14,7 @@
 #include <itspace/start.hpp>
 #include <itspace/target.hpp>
 #include <itspace/targets.hpp>
+#include <itspace/threads.hpp>
 #include <itspace/trace.hpp>
 #include <itspace/transport_map.hpp>
 #include <itspace/verify.hpp>

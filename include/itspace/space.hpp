@@ -21,7 +21,6 @@
 #include <itspace/random.hpp>
 
 #include <concepts>
-#include <memory>
 #include <span>
 
 namespace itspace {
@@ -89,12 +88,8 @@ void multiply(S& space, const typename S::ConstView& a, const Small& m, typename
   space.multiply(a, m, out, Write::assign);
 }
 
-namespace kernels {
-class Panels;
-}
-
-// The memory of this machine. Holds scratch: one space serves one run at a time. Its operations take Eigen's own r x r
-// matrices: they are for code that is compiled as the library is.
+// The memory of this machine. Its operations use all threads that a call may use (threads.hpp), and take Eigen's own
+// r x r matrices: they are for code that is compiled as the library is.
 template <Storage ScalarType>
 class ITSPACE_API HostSpace {
  public:
@@ -102,11 +97,6 @@ class ITSPACE_API HostSpace {
   using Block = itspace::Block<Scalar>;
   using View = BlockView<Scalar>;
   using ConstView = ConstBlockView<Scalar>;
-
-  HostSpace();
-  ~HostSpace();
-  HostSpace(const HostSpace&) = delete;
-  HostSpace& operator=(const HostSpace&) = delete;
 
   Block make_block(Index rows, Index cols) { return Block(rows, cols); }
   View columns(Block& block, Index first, Index count) { return block.middleCols(first, count); }
@@ -124,9 +114,6 @@ class ITSPACE_API HostSpace {
   void fill_normal(const Random& random, View out) { random.fill_normal<Scalar>(out); }
   void poison(View block);
   bool is_poisoned(const ConstView& block);
-
- private:
-  std::unique_ptr<kernels::Panels> panels_;
 };
 
 }  // namespace itspace

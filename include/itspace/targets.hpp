@@ -24,7 +24,8 @@
 
 namespace itspace {
 
-// Sigma given by its entries; it must be symmetric.
+// Sigma given by its entries; it must be symmetric. Products read the upper triangle (blocks of more than 128 columns: all
+// of it).
 template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API DenseTarget {
  public:
@@ -65,7 +66,7 @@ class ITSPACE_API FeaturesTarget {
   template <class Visit>
   void for_each_shifted_chunk(Visit visit) const;
   double scale_squared(Index row) const;
-  void scale_rows(BlockView<Scalar> rows, Index first, int power) const;
+  void scale_rows(BlockView<Scalar> rows) const;
   Block<double> shift_error_product(const ConstBlockView<Scalar>& y) const;
   void subtract_shift_error(const Block<double>& row, BlockView<Scalar> out) const;
 

@@ -25,6 +25,7 @@ from ._distance import (
 )
 from ._map import LowRankGaussian, TransportMap, model_of
 from ._target import Target, auto_rank, random_start, start_from
+from ._threads import set_threads, thread_limit, threads
 from ._types import CovarianceOperator
 
 __version__: str = _version()
@@ -50,7 +51,10 @@ __all__ = [
     "objective_and_features_gradient",
     "objective_and_gradient",
     "random_start",
+    "set_threads",
     "start_from",
+    "thread_limit",
+    "threads",
     "truncate",
     "truncate_factor",
     "verify",

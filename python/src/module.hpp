@@ -14,5 +14,6 @@ void add_align(nanobind::module_& module);
 void add_distance(nanobind::module_& module);
 void add_gradient(nanobind::module_& module);
 void add_map(nanobind::module_& module);
+void add_threads(nanobind::module_& module);
 
 }  // namespace itspace::python

@@ -9,19 +9,8 @@
 namespace itspace {
 
 template <Storage Scalar>
-HostSpace<Scalar>::HostSpace() : panels_(std::make_unique<kernels::Panels>()) {}
-template <Storage Scalar>
-HostSpace<Scalar>::~HostSpace() = default;
-
-template <Storage Scalar>
 void HostSpace<Scalar>::grams(std::span<const GramRequest<ConstView>> requests) {
-  for (const auto& request : requests) {
-    if (request.of_itself) {
-      kernels::self_gram<Scalar>(request.a, *request.out, *panels_);
-    } else {
-      kernels::gram<Scalar>(request.a, request.b, *request.out, *panels_);
-    }
-  }
+  kernels::grams<Scalar>(requests);
 }
 
 template <Storage Scalar>
@@ -44,7 +33,7 @@ BlendNorms HostSpace<Scalar>::blend_norms(const ConstView& y, const ConstView& b
 
 template <Storage Scalar>
 void HostSpace<Scalar>::multiply(const ConstView& a, const Small& m, View out, Write write) {
-  kernels::multiply<Scalar>(a, m, out, *panels_, write);
+  kernels::multiply<Scalar>(a, m, out, write);
 }
 
 template <Storage Scalar>
@@ -54,10 +43,7 @@ void HostSpace<Scalar>::blend(const ConstView& y, const ConstView& b, double alp
 
 template <Storage Scalar>
 void HostSpace<Scalar>::scale_columns(View block, const SmallVector& factors) {
-  for (Index i = 0; i < block.rows(); ++i) {
-    Scalar* row = block.data() + i * block.outerStride();
-    for (Index j = 0; j < block.cols(); ++j) row[j] = static_cast<Scalar>(static_cast<double>(row[j]) * factors(j));
-  }
+  kernels::scale_columns<Scalar>(factors, block);
 }
 
 template <Storage Scalar>

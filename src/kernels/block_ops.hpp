@@ -1,56 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The loops over tall blocks. Products of storage with storage go to BLAS as they are, or a panel of rows at a time
-// where the data are of a narrower type than the block they multiply; everything that ends in an r x r matrix, or
-// multiplies by one, is computed in double a panel of rows at a time, whatever the storage type. Marked for export is
-// what the other libraries of this project use; the header is not installed.
+// The operations on tall blocks. Products of storage with storage are computed in the type of the blocks; everything
+// that ends in an r x r matrix, or multiplies by one, in double, whatever the storage type. Blocks of few columns go
+// through loops of our own, over all threads (see strips.hpp and pool.hpp); blocks of many go to BLAS, which is made
+// for them. Marked for export is what the other libraries of this project use; the header is not installed.
 #pragma once
 
 #include <itspace/space.hpp>
 
+#include "kernels/strips.hpp"
+
 #include <type_traits>
-#include <vector>
 
 namespace itspace::kernels {
 
 enum class Op { plain, transposed };
 
-// c = alpha op(a) b + beta c, in the type of b and c. Where `a` is of another one its rows are converted by panels that
-// stay in cache, and multiplied there: its memory is read once, and never copied whole.
+// c = alpha op(a) b + beta c, in the type of b and c. `a` may be of another type: its memory is read once, and never
+// copied whole.
 template <Storage Scalar, Storage Data = Scalar>
 ITSPACE_API void gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a,
                       const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar> c);
 
-// c = a b for a symmetric a, in the orientation that BLAS multiplies fastest.
+// c = a b for a symmetric a, of which the upper triangle is read.
 template <Storage Scalar, Storage Data = Scalar>
 void symmetric_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const ConstBlockView<Scalar>& b,
                     BlockView<Scalar> c);
 
-// Scratch for the double panels of the functions below; one per thread of work.
-class Panels {
- public:
-  double* first(Index count) { return reserve(first_, count); }
-  double* second(Index count) { return reserve(second_, count); }
+// c = sum_i f_i^2 (a_i - s)(a_i - s)' b over the rows a_i of `a`, each read from memory once. `shift` may be null.
+template <Storage Scalar, Storage Data = Scalar>
+void squared_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const Scalar* shift, const RowFactors& factors,
+                  const ConstBlockView<Scalar>& b, BlockView<Scalar> c);
 
- private:
-  static double* reserve(std::vector<double>& buffer, Index count) {
-    if (buffer.size() < static_cast<std::size_t>(count)) buffer.resize(static_cast<std::size_t>(count));
-    return buffer.data();
-  }
-  std::vector<double> first_, second_;
-};
+// c = alpha op(a - 1 s') b + beta c.
+template <Storage Scalar, Storage Data = Scalar>
+void shifted_gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a, const Scalar* shift,
+                  const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar> c);
 
-// out = a' b, accumulated in double.
+// All of the Gram matrices, in one sweep, accumulated in double.
 template <Storage Scalar>
-ITSPACE_API void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out, Panels& panels);
+ITSPACE_API void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests);
 
-// out = a' a, the same, for a narrow a that is in cache: no call into BLAS, whose threads cost more than the sum.
+// out = a m, or out += a m. The two may share columns.
 template <Storage Scalar>
-void self_gram(const ConstBlockView<Scalar>& a, Small& out, Panels& panels);
-
-// out = a m, or out += a m. The two may share their leading columns.
-template <Storage Scalar>
-ITSPACE_API void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Panels& panels,
+ITSPACE_API void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out,
                           Write write = Write::assign);
 
 // (sum_i a_ij^2)_j in double.
@@ -64,5 +57,9 @@ BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Sca
 // out = (1 - alpha) y + alpha b.
 template <Storage Scalar>
 void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out);
+
+// Column j of the block times factors(j).
+template <Storage Scalar>
+void scale_columns(const SmallVector& factors, BlockView<Scalar> block);
 
 }  // namespace itspace::kernels

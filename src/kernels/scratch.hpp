@@ -7,12 +7,24 @@
 
 #include <itspace/block.hpp>
 
+#include <limits>
 #include <memory>
+#include <new>
 
 namespace itspace::kernels {
 
 // Buffers that are in use at once.
-enum class Scratch { converted_panel, by_columns, feature_chunk, inner };
+enum class Scratch {
+  converted_panel,
+  double_panel,
+  product_panel,
+  feature_chunk,
+  slabs,
+  partial_sums,
+  small_matrix,
+  group_products,
+  inner
+};
 
 template <Storage Scalar>
 class ScratchBuffer {
@@ -26,7 +38,9 @@ class ScratchBuffer {
     if (count > capacity_ || unused_ > patience) {
       memory_.reset();
       capacity_ = 0;
-      memory_ = std::make_unique_for_overwrite<Scalar[]>(static_cast<std::size_t>(count));
+      const auto values = static_cast<std::size_t>(count);
+      if (values > std::numeric_limits<std::size_t>::max() / sizeof(Scalar)) throw std::bad_alloc();
+      memory_.reset(static_cast<Scalar*>(allocate_bytes(values * sizeof(Scalar))));  // aligned for vectors
       capacity_ = count;
       unused_ = 0;
     }
@@ -35,7 +49,10 @@ class ScratchBuffer {
   Index capacity() const { return capacity_; }
 
  private:
-  std::unique_ptr<Scalar[]> memory_;
+  struct Free {
+    void operator()(Scalar* memory) const noexcept { free_bytes(memory); }
+  };
+  std::unique_ptr<Scalar, Free> memory_;
   Index capacity_ = 0;
   int unused_ = 0;  // calls in a row that needed far less
 };

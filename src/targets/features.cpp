@@ -69,53 +69,38 @@ void FeaturesTarget<Scalar, Data>::for_each_shifted_chunk(Visit visit) const {
 }
 
 template <Storage Scalar, Storage Data>
-void FeaturesTarget<Scalar, Data>::scale_rows(BlockView<Scalar> rows, Index first, int power) const {
-  for (Index i = 0; i < rows.rows(); ++i) {
-    // Squared one factor at a time: its square may be out of float's range where the row's product is zero.
-    const auto scale = static_cast<Scalar>(root_scale_(weighted_ ? first + i : 0));
-    for (int factor = 0; factor < power; ++factor) rows.row(i) *= scale;
-  }
+void FeaturesTarget<Scalar, Data>::scale_rows(BlockView<Scalar> rows) const {
+  for (Index i = 0; i < rows.rows(); ++i) rows.row(i) *= static_cast<Scalar>(root_scale_(weighted_ ? i : 0));
 }
 
 // out = sum_i s_i^2 (z_i - s)(z_i - s)'y - total delta delta'y, delta = mu - s.
 template <Storage Scalar, Storage Data>
 void FeaturesTarget<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
   const Block<double> delta_y = shift_error_product(y);
-  out.setZero();
-  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
-    BlockView<Scalar> inner = kernels::scratch_block<Scalar, kernels::Scratch::inner>(rows.rows(), y.cols());
-    kernels::gemm<Scalar>(Op::plain, Scalar(1), rows, y, Scalar(0), inner);
-    scale_rows(inner, first, 2);
-    kernels::gemm<Scalar>(Op::transposed, Scalar(1), rows, inner, Scalar(1), out);
-  });
+  kernels::squared_gemm<Scalar, Data>(features_.view(), shift_.data(), {root_scale_.data(), weighted_}, y, out);
   subtract_shift_error(total_ * delta_y, out);
 }
 
+// out = diag(s_i) ((Z - 1 s') in - 1 (delta'in)).
 template <Storage Scalar, Storage Data>
 void FeaturesTarget<Scalar, Data>::apply_factor_transposed(const ConstBlockView<Scalar>& in,
                                                            BlockView<Scalar> out) const {
   const Block<double> delta_y = shift_error_product(in);
   const Eigen::Matrix<Scalar, 1, Eigen::Dynamic> correction = delta_y.template cast<Scalar>();
-  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
-    BlockView<Scalar> part = out.middleRows(first, rows.rows());
-    kernels::gemm<Scalar>(Op::plain, Scalar(1), rows, in, Scalar(0), part);
-    part.rowwise() -= correction;
-    scale_rows(part, first, 1);
-  });
+  kernels::shifted_gemm<Scalar, Data>(Op::plain, Scalar(1), features_.view(), shift_.data(), in, Scalar(0), out);
+  out.rowwise() -= correction;
+  scale_rows(out);
 }
 
 template <Storage Scalar, Storage Data>
 void FeaturesTarget<Scalar, Data>::apply_factor(const ConstBlockView<Scalar>& in, BlockView<Scalar> out) const {
-  out.setZero();
-  Eigen::RowVectorXd sum = Eigen::RowVectorXd::Zero(in.cols());
-  for_each_shifted_chunk([&](Index first, const BlockView<Scalar>& rows) {
-    BlockView<Scalar> inner = kernels::scratch_block<Scalar, kernels::Scratch::inner>(rows.rows(), in.cols());
-    inner = in.middleRows(first, rows.rows());
-    scale_rows(inner, first, 1);
-    sum += inner.template cast<double>().colwise().sum();
-    kernels::gemm<Scalar>(Op::transposed, Scalar(1), rows, inner, Scalar(1), out);
-  });
-  subtract_shift_error(Block<double>(sum), out);
+  BlockView<Scalar> scaled = kernels::scratch_block<Scalar, kernels::Scratch::inner>(in.rows(), in.cols());
+  scaled = in;
+  scale_rows(scaled);
+  const Block<double> sum(scaled.template cast<double>().colwise().sum());
+  kernels::shifted_gemm<Scalar, Data>(Op::transposed, Scalar(1), features_.view(), shift_.data(), scaled, Scalar(0),
+                                      out);
+  subtract_shift_error(sum, out);
 }
 
 template <Storage Scalar, Storage Data>

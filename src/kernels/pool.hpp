@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Work in parts, on the calling thread and those of one pool. Parts are fixed by the caller and claimed by whoever is
+// free, so a thread that the system has set aside delays nobody but the part it holds, and results do not depend on who
+// computed what.
+#pragma once
+
+#include <itspace/block.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace itspace::kernels {
+
+// work(context, part) for part = 0 .. parts - 1, once each; returns when all are done. `work` must not throw. Inside a
+// part, and while the pool serves another caller, all parts are done by the calling thread.
+void run_parts(Index parts, Index threads, void (*work)(void*, Index), void* context);
+
+// On at most so many threads; without a number, on one for each part.
+template <class Work>
+void run_parts(Index parts, Index threads, const Work& work) {
+  run_parts(
+      parts, threads, [](void* context, Index part) { (*static_cast<const Work*>(context))(part); },
+      const_cast<Work*>(&work));
+}
+template <class Work>
+void run_parts(Index parts, const Work& work) {
+  run_parts(parts, parts, work);
+}
+
+// Whether this thread is at work on a part.
+bool inside_part();
+
+// The container's CPU quota in processors, from cgroup files of either version; 0 where there is none.
+double cpu_quota(const std::string& membership, const std::string& mounted_at);
+
+// Multiply-adds that are worth a part of their own: below, waking a thread costs more than it saves.
+inline constexpr double least_work = 60e3;
+
+// The most parts of anything; tables of them are kept on the stack.
+inline constexpr Index most_parts = 256;
+
+// The parts for so many multiply-adds: as many as there are threads, fewer where the work is small.
+Index parts_for(double multiply_adds);
+
+// Part p of n things cut into `parts` runs of whole groups.
+struct Range {
+  Index begin, end;
+};
+inline Range part_of(Index n, Index parts, Index part, Index group = 1) {
+  const Index groups = (n + group - 1) / group;
+  const auto cut = [&](Index p) { return std::min(n, groups * p / parts * group); };
+  return {cut(part), cut(part + 1)};
+}
+
+}  // namespace itspace::kernels

@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/strips.hpp"
+
+#include <concepts>
+#include <cstring>
+
+// One instruction set of each width: what the others add does not show in these loops. (Vectors of SVE have no size
+// that a compiler knows, and cannot be kept in arrays.)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/strips.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace itspace::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class Scalar>
+using Tag = hn::ScalableTag<Scalar>;
+template <class Scalar>
+using Vector = hn::Vec<Tag<Scalar>>;
+template <class Scalar>
+constexpr Index lanes_of() {
+  return static_cast<Index>(HWY_LANES(Scalar));
+}
+
+// Vector registers: 32 of AVX-512 and NEON, else 16.
+inline constexpr bool many_registers = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON;
+inline constexpr int most_vectors = many_registers ? 4 : 2;
+// Rows whose sums over `vectors` columns are kept in registers.
+constexpr int rows_at_once(int vectors) {
+  const int rows = (many_registers ? 16 : 8) / vectors;
+  return rows < static_cast<int>(strip_rows) ? rows : static_cast<int>(strip_rows);
+}
+
+// Columns of a strip at a time: the parts of y and w that belong to them stay in the first-level cache while strip
+// after strip goes by.
+constexpr Index fewest_tile_cols = 64, most_tile_cols = 256;
+template <class Scalar>
+Index tile_cols_for(Index padded) {
+  constexpr Index cached = 16384 / static_cast<Index>(sizeof(Scalar));
+  return std::clamp(cached / padded / fewest_tile_cols * fewest_tile_cols, fewest_tile_cols, most_tile_cols);
+}
+
+// Strips that a tile of y or w serves in turn; their products are kept aside.
+constexpr Index group_strips = 4, group_rows = group_strips * strip_rows;
+constexpr Index most_cols = most_strip_columns;
+
+// Values of the widest slab over a strip.
+template <class Scalar>
+inline constexpr Index slab_values = strip_rows* most_vectors* static_cast<Index>(HWY_LANES(Scalar));
+
+// Rows of a strip that is to be multiplied: where they lie, and where those of the strip after it do, which are asked
+// for meanwhile (null: they are in cache).
+template <class Scalar>
+struct Strip {
+  const Scalar* data;
+  Index stride;
+  const Scalar* next = nullptr;
+
+  HWY_INLINE Strip from_row(Index i) const { return {data + i * stride, stride, next ? next + i * stride : nullptr}; }
+};
+
+// Value (i, k) of rows that lie `stride` apart, of which `a` is the first and `a4` the fifth, both moved to column k:
+// few enough addresses for the registers that there are.
+template <class Scalar>
+HWY_INLINE Scalar value_of_row(const Scalar* a, const Scalar* a4, Index stride, int i) {
+  const Scalar* from = i < 4 ? a : a4;
+  return from[(i & 3) * stride];
+}
+
+// visit(k) for the columns of a strip, cache line by cache line, each line of the next strip asked for in time.
+template <int Rows, class Scalar, class Visit>
+HWY_INLINE void for_each_column(const Strip<Scalar>& strip, Index count, Visit visit) {
+  constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
+  for (Index k = 0; k < count;) {
+    if (strip.next != nullptr) {
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) __builtin_prefetch(strip.next + i * strip.stride + k, 0, 2);
+    }
+    for (const Index end = std::min(count, k + line); k < end; ++k) visit(k);
+  }
+}
+
+// p(i) += a(i, :) y, for Rows rows.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void add_dots(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT y, Index count,
+                           Scalar* HWY_RESTRICT p) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  Vector<Scalar> sums[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::Zero(tag);
+  const Scalar* HWY_RESTRICT a = strip.data;
+  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
+    Vector<Scalar> yk[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
+    }
+    ++a, ++a4, y += width;
+  });
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      Scalar* to = p + i * width + v * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[i][v]), tag, to);
+    }
+}
+
+// w(k) += sum_i a(i, k) p(i), over Rows rows.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void add_outer(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT p, Index count,
+                            Scalar* HWY_RESTRICT w) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  Vector<Scalar> rows[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) rows[i][v] = hn::LoadU(tag, p + i * width + v * lanes);
+  const Scalar* HWY_RESTRICT a = strip.data;
+  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
+    Vector<Scalar> sums[Vectors];
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v)
+        sums[v] = i == 0 ? hn::Mul(value, rows[i][v]) : hn::MulAdd(value, rows[i][v], sums[v]);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), sums[v]), tag, w + v * lanes);
+    ++a, ++a4, w += width;
+  });
+}
+
+// Both at once: p(i) += a(i, :) y and w(k) += sum_i a(i, k) q(i). Each value of a is loaded once.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void add_both(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT y, const Scalar* HWY_RESTRICT q,
+                           Index count, Scalar* HWY_RESTRICT w, Scalar* HWY_RESTRICT p) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  // The q(i) stay in registers where there is room for them beside the sums.
+  constexpr bool keeps = Rows * Vectors <= (many_registers ? 8 : 0);
+  Vector<Scalar> sums[Rows][Vectors], kept[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      sums[i][v] = hn::Zero(tag);
+      kept[i][v] = keeps ? hn::LoadU(tag, q + i * width + v * lanes) : hn::Zero(tag);
+    }
+  const Scalar* HWY_RESTRICT a = strip.data;
+  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
+    Vector<Scalar> yk[Vectors], wk[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        const Vector<Scalar> qi = keeps ? kept[i][v] : hn::LoadU(tag, q + i * width + v * lanes);
+        sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
+        wk[v] = i == 0 ? hn::Mul(value, qi) : hn::MulAdd(value, qi, wk[v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), wk[v]), tag, w + v * lanes);
+    ++a, ++a4, y += width, w += width;
+  });
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      Scalar* to = p + i * width + v * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[i][v]), tag, to);
+    }
+}
+
+// The number of vectors of a slab, as a constant.
+template <class Scalar, class Visit>
+HWY_INLINE void with_vectors(Index width, Visit visit) {
+  constexpr Index lanes = lanes_of<Scalar>();
+  if (width == lanes) {
+    visit(std::integral_constant<int, 1>());
+  } else if (width == 2 * lanes) {
+    visit(std::integral_constant<int, 2>());
+  } else {
+    visit(std::integral_constant<int, most_vectors>());
+  }
+}
+
+// visit(vectors, first column) for each slab of a block of `cols` columns.
+template <class Scalar, class Visit>
+HWY_INLINE void for_each_slab(Index cols, Visit visit) {
+  const SlabWidths widths{lanes_of<Scalar>(), most_vectors};
+  for (Index first = 0; first < cols;) {
+    const Index width = widths.next(cols - first);
+    with_vectors<Scalar>(width, [&](auto vectors) HWY_ATTR { visit(vectors, first); });
+    first += width;
+  }
+}
+
+// The three loops over a whole strip and a slab: rows a few at a time, as the registers allow.
+template <int Vectors, class Scalar>
+HWY_INLINE void strip_dots(const Strip<Scalar>& strip, const Scalar* y, Index count, Scalar* p) {
+  constexpr int rows = rows_at_once(Vectors);
+  for (Index i = 0; i < strip_rows; i += rows)
+    add_dots<rows, Vectors>(strip.from_row(i), y, count, p + i * Vectors * lanes_of<Scalar>());
+}
+template <int Vectors, class Scalar>
+HWY_INLINE void strip_outer(const Strip<Scalar>& strip, const Scalar* p, Index count, Scalar* w) {
+  constexpr int rows = rows_at_once(Vectors);
+  for (Index i = 0; i < strip_rows; i += rows)
+    add_outer<rows, Vectors>(strip.from_row(i), p + i * Vectors * lanes_of<Scalar>(), count, w);
+}
+template <int Vectors, class Scalar>
+HWY_INLINE void strip_both(const Strip<Scalar>& strip, const Scalar* y, const Scalar* q, Index count, Scalar* w,
+                           Scalar* p) {
+  constexpr int rows = rows_at_once(Vectors);
+  constexpr Index width = Vectors * lanes_of<Scalar>();
+  for (Index i = 0; i < strip_rows; i += rows)
+    add_both<rows, Vectors>(strip.from_row(i), y, q + i * width, count, w, p + i * width);
+}
+
+template <class Scalar>
+void pack(const ConstBlockView<Scalar>& from, Index begin, Index end, Scalar* slabs) {
+  for_each_slab<Scalar>(from.cols(), [&](auto vectors, Index first) HWY_ATTR {
+    constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    const Index used = std::min(width, from.cols() - first);
+    Scalar* to = slabs + first * from.rows() + begin * width;
+    for (Index i = begin; i < end; ++i, to += width) {
+      std::copy_n(from.data() + i * from.outerStride() + first, used, to);
+      std::fill(to + used, to + width, Scalar(0));
+    }
+  });
+}
+
+template <class Scalar>
+void unpack_sum(const SlabSum<Scalar>* terms, Index count, Index begin, Index end, Scalar old_scale,
+                BlockView<Scalar> to) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>();
+  for_each_slab<Scalar>(to.cols(), [&](auto vectors, Index first) HWY_ATTR {
+    constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    const Index used = std::min(width, to.cols() - first);
+    for (Index i = begin; i < end; ++i) {
+      Scalar* row = to.data() + i * to.outerStride() + first;
+      for (Index j = 0; j < used; j += lanes) {
+        const auto values_of = [&](const SlabSum<Scalar>& term) HWY_ATTR {
+          return hn::LoadU(tag, term.slabs + first * term.rows + (i - term.first_row) * width + j);
+        };
+        Vector<Scalar> sum = values_of(terms[0]);
+        for (Index t = 1; t < count; ++t) sum = hn::Add(sum, values_of(terms[t]));
+        if (old_scale == Scalar(0) && j + lanes <= used) {
+          hn::StoreU(sum, tag, row + j);
+          continue;
+        }
+        alignas(64) Scalar values[static_cast<std::size_t>(lanes)];
+        hn::StoreU(sum, tag, values);
+        for (Index c = 0; c < std::min(lanes, used - j); ++c)
+          row[j + c] = old_scale == Scalar(0) ? values[c] : old_scale * row[j + c] + values[c];
+      }
+    }
+  });
+}
+
+// A tile of a strip, copied.
+template <class Scalar>
+struct StripBuffer {
+  alignas(64) Scalar values[strip_rows * most_tile_cols];
+};
+
+// Columns [left, right) of the strip of rows [row, row + rows), converted and shifted into `buffer`; rows that are not
+// there are zero.
+template <class Scalar, class Data>
+HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
+                                      Scalar* HWY_RESTRICT buffer) {
+  const Index count = right - left;
+  for (Index i = 0; i < strip_rows; ++i) {
+    Scalar* HWY_RESTRICT to = buffer + i * count;
+    if (i >= rows) {
+      std::fill_n(to, count, Scalar(0));
+      continue;
+    }
+    const Data* HWY_RESTRICT from = a.data + (row + i) * a.stride + left;
+    if (row + strip_rows + i < a.count) {
+      constexpr Index line = 64 / static_cast<Index>(sizeof(Data));
+      for (Index k = 0; k < count; k += line) __builtin_prefetch(from + strip_rows * a.stride + k, 0, 2);
+    }
+    if (a.shift != nullptr) {
+      const Scalar* HWY_RESTRICT shift = a.shift + left;
+      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
+    } else {
+      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
+    }
+  }
+  return {buffer, count};
+}
+
+// As it lies where it can be.
+template <class Scalar, class Data>
+HWY_INLINE Strip<Scalar> strip_of(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
+                                  Scalar* buffer) {
+  if constexpr (std::same_as<Scalar, Data>)
+    if (a.shift == nullptr && rows == strip_rows) {
+      const Scalar* from = a.data + row * a.stride + left;
+      return {from, a.stride, row + 2 * strip_rows <= a.count ? from + strip_rows * a.stride : nullptr};
+    }
+  return copied_strip(a, row, rows, left, right, buffer);
+}
+
+// The block on the diagonal, whole, from its upper triangle: w += it times y, both from their row `row` on.
+template <class Scalar, class Data>
+HWY_INLINE void add_diagonal_block(const WideRows<Scalar, Data>& a, Index row, Index rows,
+                                   const SymmetricTile<Scalar>& t, Index cols) {
+  alignas(64) Scalar block[strip_rows * strip_rows] = {};
+  for (Index i = 0; i < rows; ++i)
+    for (Index k = i; k < rows; ++k)
+      block[i * strip_rows + k] = block[k * strip_rows + i] =
+          static_cast<Scalar>(a.data[(row + i) * a.stride + row + k]);
+  for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
+    constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    alignas(64) Scalar sums[slab_values<Scalar>] = {};
+    strip_dots<decltype(vectors)::value>(Strip<Scalar>{block, strip_rows}, t.y + first * a.count + row * width, rows,
+                                         sums);
+    Scalar* to = t.w_top + first * (t.bottom - t.top) + (row - t.top) * width;
+    for (Index i = 0; i < rows * width; ++i) to[i] += sums[i];
+  });
+}
+
+template <class Scalar, class Data>
+void symmetric(const WideRows<Scalar, Data>& a, const SymmetricTile<Scalar>& t, Index cols) {
+  StripBuffer<Scalar> buffer;
+  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(cols));
+  const bool diagonal = t.top == t.left;
+  for (Index tile = t.left; tile < t.right; tile += step) {
+    const Index tile_end = std::min(t.right, tile + step);
+    for (Index row = t.top; row < (diagonal ? std::min(t.bottom, tile_end) : t.bottom); row += strip_rows) {
+      const Index rows = std::min(strip_rows, a.count - row);
+      if (diagonal && row >= tile) add_diagonal_block(a, row, rows, t, cols);
+      const Index left = diagonal ? std::max(tile, row + strip_rows) : tile;
+      if (left >= tile_end) continue;
+      const Strip<Scalar> strip = strip_of(a, row, rows, left, tile_end, buffer.values);
+      for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
+        constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+        const Scalar* y = t.y + first * a.count;
+        strip_both<decltype(vectors)::value>(strip, y + left * width, y + row * width, tile_end - left,
+                                             t.w_left + first * (t.right - t.left) + (left - t.left) * width,
+                                             t.w_top + first * (t.bottom - t.top) + (row - t.top) * width);
+      });
+    }
+  }
+}
+
+// Products of a group of strips, in slabs.
+template <class Scalar>
+struct GroupProducts {
+  alignas(64) Scalar values[group_rows * most_cols];
+};
+
+// products = a(rows [row, row + rows)) y.
+template <class Scalar, class Data>
+HWY_INLINE void group_dots(const WideRows<Scalar, Data>& a, Index row, Index rows, const Scalar* y, Index cols,
+                           Index step, StripBuffer<Scalar>& buffer, GroupProducts<Scalar>& products) {
+  const Index padded = SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(cols);
+  std::fill_n(products.values, group_rows * padded, Scalar(0));
+  for (Index left = 0; left < a.cols; left += step) {
+    const Index right = std::min(a.cols, left + step);
+    for (Index at = 0; at < rows; at += strip_rows) {
+      const Strip<Scalar> strip = strip_of(a, row + at, std::min(strip_rows, rows - at), left, right, buffer.values);
+      for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
+        constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+        strip_dots<decltype(vectors)::value>(strip, y + first * a.cols + left * width, right - left,
+                                             products.values + first * group_rows + at * width);
+      });
+    }
+  }
+}
+
+// w += a(rows [row, row + rows), columns [left, right))' products.
+template <class Scalar, class Data>
+HWY_INLINE void group_outer(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
+                            const GroupProducts<Scalar>& products, Index cols, Index step, StripBuffer<Scalar>& buffer,
+                            Scalar* w) {
+  for (; left < right; left += step) {
+    const Index tile_end = std::min(right, left + step);
+    for (Index at = 0; at < rows; at += strip_rows) {
+      const Strip<Scalar> strip = strip_of(a, row + at, std::min(strip_rows, rows - at), left, tile_end, buffer.values);
+      for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
+        constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+        strip_outer<decltype(vectors)::value>(strip, products.values + first * group_rows + at * width, tile_end - left,
+                                              w + first * a.cols + left * width);
+      });
+    }
+  }
+}
+
+template <class Scalar, class Data>
+void times(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scalar* y, Scalar alpha, Scalar beta,
+           BlockView<Scalar> out) {
+  StripBuffer<Scalar> buffer;
+  GroupProducts<Scalar> products;
+  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(out.cols()));
+  for (Index row = begin; row < end; row += group_rows) {
+    const Index rows = std::min(group_rows, end - row);
+    group_dots(a, row, rows, y, out.cols(), step, buffer, products);
+    for_each_slab<Scalar>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+      const Index used = std::min(width, out.cols() - first);
+      for (Index i = 0; i < rows; ++i) {
+        Scalar* HWY_RESTRICT to = out.data() + (row + i) * out.outerStride() + first;
+        const Scalar* HWY_RESTRICT from = products.values + first * group_rows + i * width;
+        if (beta == Scalar(0)) {
+          for (Index j = 0; j < used; ++j) to[j] = alpha * from[j];
+        } else {
+          for (Index j = 0; j < used; ++j) to[j] = beta * to[j] + alpha * from[j];
+        }
+      }
+    });
+  }
+}
+
+template <class Scalar, class Data>
+void transposed(const WideRows<Scalar, Data>& a, Index begin, Index end, Index left, Index right, Scalar alpha,
+                const ConstBlockView<Scalar>& p, Scalar* w) {
+  StripBuffer<Scalar> buffer;
+  GroupProducts<Scalar> products;
+  const Index padded = SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(p.cols());
+  const Index step = tile_cols_for<Scalar>(padded);
+  for (Index row = begin; row < end; row += group_rows) {
+    const Index rows = std::min(group_rows, end - row);
+    std::fill_n(products.values, group_rows * padded, Scalar(0));
+    for_each_slab<Scalar>(p.cols(), [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+      const Index used = std::min(width, p.cols() - first);
+      for (Index i = 0; i < rows; ++i) {
+        const Scalar* HWY_RESTRICT from = p.data() + (row + i) * p.outerStride() + first;
+        Scalar* HWY_RESTRICT to = products.values + first * group_rows + i * width;
+        for (Index j = 0; j < used; ++j) to[j] = alpha * from[j];
+      }
+    });
+    group_outer(a, row, rows, left, right, products, p.cols(), step, buffer, w);
+  }
+}
+
+template <class Scalar, class Data>
+void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scalar* y, Index cols,
+             const RowFactors& factors, Scalar* w) {
+  StripBuffer<Scalar> buffer;
+  GroupProducts<Scalar> products;
+  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(cols));
+  // Rows that are still in the second-level cache when they are read again.
+  constexpr Index cached = (Index(1) << 20) / static_cast<Index>(sizeof(Data));
+  const Index at_once = std::clamp(cached / a.cols / strip_rows * strip_rows, strip_rows, group_rows);
+  for (Index row = begin; row < end; row += at_once) {
+    const Index rows = std::min(at_once, end - row);
+    group_dots(a, row, rows, y, cols, step, buffer, products);
+    for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+      for (Index i = 0; i < rows; ++i) {
+        // One factor at a time: the square may be out of float's range where the product is not.
+        const auto factor = static_cast<Scalar>(factors(row + i));
+        Scalar* p = products.values + first * group_rows + i * width;
+        for (Index j = 0; j < width; ++j) p[j] = p[j] * factor * factor;
+      }
+    });
+    group_outer(a, row, rows, 0, a.cols, products, cols, step, buffer, w);
+  }
+}
+
+template <class Scalar>
+void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, double* out) {
+  StripBuffer<double> buffer;
+  const WideRows<double, Scalar> left{a.data(), a.outerStride(), a.rows(), a.cols()};
+  for (Index row = begin; row < end; row += strip_rows) {
+    const Index rows = std::min(strip_rows, end - row);
+    const Strip<double> strip = strip_of(left, row, rows, 0, a.cols(), buffer.values);
+    for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+      const Index used = std::min(width, b.cols() - first);
+      if constexpr (std::same_as<Scalar, double>)
+        if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
+          strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, a.cols(), out + first * a.cols());
+          return;
+        }
+      alignas(64) double factors[slab_values<double>];
+      for (Index i = 0; i < strip_rows; ++i) {
+        double* HWY_RESTRICT to = factors + i * width;
+        const Scalar* HWY_RESTRICT from = b.data() + (row + i) * b.outerStride() + first;
+        if (i < rows && used == width) {  // a count that the compiler knows
+          for (Index j = 0; j < width; ++j) to[j] = static_cast<double>(from[j]);
+        } else {
+          for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
+        }
+      }
+      strip_outer<decltype(vectors)::value>(strip, factors, a.cols(), out + first * a.cols());
+    });
+  }
+}
+
+// `out` is made aside, a strip at a time: it may lie where `a` does.
+template <class Scalar>
+void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Index end, bool add,
+              BlockView<Scalar> out) {
+  StripBuffer<double> buffer;
+  alignas(64) double made[strip_rows * most_cols];
+  const WideRows<double, Scalar> rows_of_a{a.data(), a.outerStride(), a.rows(), a.cols()};
+  for (Index row = begin; row < end; row += strip_rows) {
+    const Index rows = std::min(strip_rows, end - row);
+    const Strip<double> strip = strip_of(rows_of_a, row, rows, 0, a.cols(), buffer.values);
+    for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+      double* sums = made + first * strip_rows;
+      std::fill_n(sums, strip_rows * width, 0.0);
+      strip_dots<decltype(vectors)::value>(strip, m + first * a.cols(), a.cols(), sums);
+    });
+    for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+      const Index used = std::min(width, out.cols() - first);
+      for (Index i = 0; i < rows; ++i) {
+        Scalar* HWY_RESTRICT to = out.data() + (row + i) * out.outerStride() + first;
+        const double* HWY_RESTRICT sums = made + first * strip_rows + i * width;
+        if (add) {
+          for (Index j = 0; j < used; ++j) to[j] = static_cast<Scalar>(static_cast<double>(to[j]) + sums[j]);
+        } else if (used == width) {
+          for (Index j = 0; j < width; ++j) to[j] = static_cast<Scalar>(sums[j]);
+        } else {
+          for (Index j = 0; j < used; ++j) to[j] = static_cast<Scalar>(sums[j]);
+        }
+      }
+    });
+  }
+}
+
+template <class Scalar, class Data>
+const StripLoops<Scalar, Data>& strip_loops_here() {
+  static constexpr StripLoops<Scalar, Data> loops{{lanes_of<Scalar>(), most_vectors},
+                                                  pack<Scalar>,
+                                                  unpack_sum<Scalar>,
+                                                  symmetric<Scalar, Data>,
+                                                  times<Scalar, Data>,
+                                                  transposed<Scalar, Data>,
+                                                  squared<Scalar, Data>};
+  return loops;
+}
+template <class Scalar>
+const SmallLoops<Scalar>& small_loops_here() {
+  static constexpr SmallLoops<Scalar> loops{{lanes_of<double>(), most_vectors}, gram<Scalar>, multiply<Scalar>};
+  return loops;
+}
+
+const StripLoops<float, float>& float_loops() {
+  return strip_loops_here<float, float>();
+}
+const StripLoops<double, double>& double_loops() {
+  return strip_loops_here<double, double>();
+}
+const StripLoops<double, float>& mixed_loops() {
+  return strip_loops_here<double, float>();
+}
+const SmallLoops<float>& float_small() {
+  return small_loops_here<float>();
+}
+const SmallLoops<double>& double_small() {
+  return small_loops_here<double>();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace itspace::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace itspace::kernels {
+
+HWY_EXPORT(float_loops);
+HWY_EXPORT(double_loops);
+HWY_EXPORT(mixed_loops);
+HWY_EXPORT(float_small);
+HWY_EXPORT(double_small);
+
+template <>
+const StripLoops<float, float>& strip_loops<float, float>() {
+  return HWY_DYNAMIC_DISPATCH(float_loops)();
+}
+template <>
+const StripLoops<double, double>& strip_loops<double, double>() {
+  return HWY_DYNAMIC_DISPATCH(double_loops)();
+}
+template <>
+const StripLoops<double, float>& strip_loops<double, float>() {
+  return HWY_DYNAMIC_DISPATCH(mixed_loops)();
+}
+template <>
+const SmallLoops<float>& small_loops<float>() {
+  return HWY_DYNAMIC_DISPATCH(float_small)();
+}
+template <>
+const SmallLoops<double>& small_loops<double>() {
+  return HWY_DYNAMIC_DISPATCH(double_small)();
+}
+
+std::vector<std::string> instruction_sets() {
+  std::vector<std::string> names;
+  for (const auto target : hwy::SupportedAndGeneratedTargets()) names.push_back(hwy::TargetName(target));
+  return names;
+}
+
+UseInstructionSetForTests::UseInstructionSetForTests(std::size_t number) {
+  hwy::SetSupportedTargetsForTest(hwy::SupportedAndGeneratedTargets().at(number));
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+UseInstructionSetForTests::~UseInstructionSetForTests() {
+  hwy::SetSupportedTargetsForTest(0);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
+}  // namespace itspace::kernels
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products of wide matrices with tall blocks, against products in double: plain, transposed, symmetric and squared;
+// overwriting and adding; sizes around every limit (strips, tiles, slabs, BLAS), blocks with a stride of their own,
+// float32 data under double blocks, every instruction set, one thread and several.
+#include "kernels/block_ops.hpp"
+
+#include "each_kernel.hpp"
+
+#include <itspace/random.hpp>
+
+#include <limits>
+#include <vector>
+
+namespace itspace::kernels {
+namespace {
+
+// A block of random values that is part of a wider one, whose other columns must stay as they are.
+template <Storage Scalar>
+class Framed {
+ public:
+  Framed(Index rows, Index cols, std::uint64_t seed) : room_(rows, cols + 3), cols_(cols) {
+    Random(seed).fill_normal<Scalar>(room_);
+    beside_ = room_.rightCols(3);
+  }
+  BlockView<Scalar> view() { return room_.leftCols(cols_); }
+  Small values() const { return room_.leftCols(cols_).template cast<double>(); }
+  bool frame_is_whole() const { return Block<Scalar>(room_.rightCols(3)) == beside_; }
+
+ private:
+  Block<Scalar> room_, beside_;
+  Index cols_;
+};
+
+// A residual in units of the rounding of a product of two matrices of these norms.
+template <Storage Scalar>
+double in_eps(const Small& error, double norm_a, double norm_b) {
+  return error.norm() / (std::numeric_limits<Scalar>::epsilon() * norm_a * norm_b);
+}
+
+template <Storage Scalar, Storage Data = Scalar>
+void check_gemm(Op op, Index rows, Index cols, Index k, Scalar beta, bool shifted) {
+  Framed<Data> a(op == Op::plain ? rows : k, op == Op::plain ? k : rows, 1);
+  Framed<Scalar> b(k, cols, 2), c(rows, cols, 3);
+  Block<Scalar> shift(1, a.values().cols());
+  Random(4).fill_normal<Scalar>(shift);
+  Small wide_a = a.values();
+  if (shifted) wide_a.rowwise() -= shift.row(0).template cast<double>();
+  const Small product = op == Op::plain ? Small(wide_a * b.values()) : Small(wide_a.transpose() * b.values());
+  const Small expected = 0.5 * product + double(beta) * c.values();
+  const Block<Scalar> before = c.view();
+  with_each_kernel([&] {
+    c.view() = before;
+    shifted_gemm<Scalar, Data>(op, Scalar(0.5), a.view(), shifted ? shift.data() : nullptr, b.view(), beta, c.view());
+    EXPECT_LT(in_eps<Scalar>(c.values() - expected, wide_a.norm(), b.values().norm()), 30)
+        << rows << " x " << cols << ", k = " << k << ", beta " << beta << (op == Op::plain ? "" : ", transposed")
+        << (shifted ? ", shifted" : "");
+    EXPECT_TRUE(c.frame_is_whole()) << "wrote beside the block";
+  });
+}
+
+TEST(Products, GemmIsTheProduct) {
+  for (const Op op : {Op::plain, Op::transposed})
+    for (const Index rows : {1, 9, 255, 1100})
+      for (const Index cols : {1, 16, 33, 130})
+        for (const Index k : {1, 8, 300})
+          for (const int beta : {0, 2}) {
+            check_gemm<float>(op, rows, cols, k, float(beta), beta == 0);
+            check_gemm<double>(op, rows, cols, k, double(beta), false);
+            check_gemm<double, float>(op, rows, cols, k, double(beta), beta == 0);
+          }
+}
+
+template <Storage Scalar, Storage Data = Scalar>
+void check_symmetric(Index d, Index cols) {
+  Block<Data> whole(d, d);
+  Random(1).fill_normal<Data>(whole);
+  Framed<Scalar> b(d, cols, 2), c(d, cols, 3);
+  // Of a matrix that is not symmetric the upper triangle is taken.
+  Small symmetric = whole.template cast<double>();
+  symmetric.triangularView<Eigen::StrictlyLower>() = symmetric.transpose();
+  if (cols > 128) whole = symmetric.cast<Data>();
+  const Small expected = symmetric * b.values();
+  with_each_kernel([&] {
+    symmetric_gemm<Scalar, Data>(whole, b.view(), c.view());
+    EXPECT_LT(in_eps<Scalar>(c.values() - expected, symmetric.norm(), b.values().norm()), 30) << d << ", " << cols;
+    EXPECT_TRUE(c.frame_is_whole()) << "wrote beside the block";
+  });
+}
+
+TEST(Products, SymmetricIsTheProduct) {
+  for (const Index d : {1, 7, 8, 9, 64, 257, 1100})
+    for (const Index cols : {1, 8, 16, 17, 70, 129}) {
+      check_symmetric<float>(d, cols);
+      check_symmetric<double>(d, cols);
+      check_symmetric<double, float>(d, cols);
+    }
+}
+
+template <Storage Scalar, Storage Data = Scalar>
+void check_squared(Index rows, Index d, Index cols, bool weighted) {
+  Framed<Data> a(rows, d, 1);
+  Framed<Scalar> b(d, cols, 2), c(d, cols, 3);
+  Block<Scalar> shift(1, d);
+  Random(4).fill_normal<Scalar>(shift);
+  std::vector<double> factors(static_cast<std::size_t>(rows));
+  for (std::size_t i = 0; i < factors.size(); ++i)
+    factors[i] = weighted ? 0.1 * static_cast<double>((i + 1) % 11) : 0.3;
+  Small scaled = a.values();
+  scaled.rowwise() -= shift.row(0).template cast<double>();
+  for (Index i = 0; i < rows; ++i) scaled.row(i) *= factors[static_cast<std::size_t>(i)];
+  const Small expected = scaled.transpose() * (scaled * b.values());
+  with_each_kernel([&] {
+    squared_gemm<Scalar, Data>(a.view(), shift.data(), {factors.data(), weighted}, b.view(), c.view());
+    EXPECT_LT(in_eps<Scalar>(c.values() - expected, scaled.squaredNorm(), b.values().norm()), 30)
+        << rows << " x " << d << ", " << cols << (weighted ? ", weighted" : "");
+    EXPECT_TRUE(c.frame_is_whole()) << "wrote beside the block";
+  });
+}
+
+TEST(Products, SquaredIsTwoProducts) {
+  for (const Index rows : {1, 8, 21, 300})
+    for (const Index d : {1, 50, 1100})
+      for (const Index cols : {1, 16, 40, 129}) {
+        check_squared<float>(rows, d, cols, true);
+        check_squared<double>(rows, d, cols, false);
+        check_squared<double, float>(rows, d, cols, true);
+      }
+  check_squared<float>(40, 30000, 16, true);  // wide beside its rows: threads share the columns
+}
+
+TEST(Products, TheSameBitsEachTime) {
+  with_each_kernel([] {
+    Block<float> sigma(700, 700), y(700, 16), first(700, 16), again(700, 16);
+    Random(1).fill_normal<float>(sigma);
+    Random(2).fill_normal<float>(y);
+    symmetric_gemm<float, float>(sigma, y, first);
+    for (int time = 0; time < 20; ++time) {
+      symmetric_gemm<float, float>(sigma, y, again);
+      ASSERT_EQ(again, first);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace itspace::kernels
