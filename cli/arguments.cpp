@@ -89,14 +89,11 @@ CLI::Option* add_kind(CLI::App& app, const std::string& flag, Kind& value, const
 CLI::Option* add_route(CLI::App& app, const std::string& flag, Route& value, const std::string& help) {
   return add_text(app, flag, "ROUTE", help,
                   [flag, &value](const std::string& text) {
-                    if (text == "auto") {
-                      value = Route::automatic;
-                    } else if (const auto route = route_named(text)) {
-                      value = *route;
-                    } else {
+                    const auto route = route_named(text);
+                    if (!route)
                       misuse(fmt::format("{} is '{}', which is no route", flag, text),
                              "give auto, qr, gram, factor or root");
-                    }
+                    value = *route;
                   })
       ->default_str(std::string(name(value)));
 }
@@ -107,15 +104,12 @@ CLI::Option* add_solver(CLI::App& app, Solver& value) {
                   "paper: damped, controlled steps; ritz: the best factor of a growing\n"
                   "subspace, fastest to the floor, without a step size",
                   [flag, &value](const std::string& text) {
-                    if (text == "paper") {
-                      value = Solver::paper;
-                    } else if (text == "ritz") {
-                      value = Solver::ritz;
-                    } else {
+                    const auto solver = solver_named(text);
+                    if (!solver)
                       misuse(fmt::format("{} is '{}', which is no solver", flag, text), "give paper or ritz");
-                    }
+                    value = *solver;
                   })
-      ->default_str(value == Solver::ritz ? "ritz" : "paper");
+      ->default_str(std::string(name(value)));
 }
 
 CLI::Option* add_precision(CLI::App& app, Precision& value) {

@@ -49,12 +49,6 @@ class ITSPACE_API StepSize {
   double alpha_ = 1;
 };
 
-enum class Solver {
-  paper,  // the damped, controlled trajectory of the paper
-  ritz,   // the best factor of a growing subspace: fastest to the floor; step_size, route, completion and probe are not
-          // its own
-};
-
 struct AlignOptions {
   Index steps = 2;
   Solver solver = Solver::paper;

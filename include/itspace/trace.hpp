@@ -35,14 +35,22 @@ enum class Route {
   root,       // the paper's own: the principal root of a dense Sigma, and an SVD (reference; O(d^3))
 };
 
+enum class Solver {
+  paper,  // the damped, controlled trajectory of the paper
+  ritz,   // the best factor of a growing subspace: fastest to the floor; step_size, route, completion and probe are not
+          // its own
+};
+
 // Whether the run ended because something was wrong, and not because it was done.
 ITSPACE_API bool failed(Status status);
 
 ITSPACE_API std::string_view name(Status status);
 ITSPACE_API std::string_view name(Route route);
+ITSPACE_API std::string_view name(Solver solver);
 // The inverse of name(); nullopt for an unknown name.
 ITSPACE_API std::optional<Route> route_named(std::string_view text);
 ITSPACE_API std::optional<Status> status_named(std::string_view text);
+ITSPACE_API std::optional<Solver> solver_named(std::string_view text);
 
 inline constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
@@ -75,10 +83,10 @@ struct Step {
 struct Trace {
   Index dim = 0;
   Index rank = 0;
-  std::string solver = "paper";
-  Route route = Route::automatic;  // the one that ran; `automatic` if several did (each Step names its own)
-  std::optional<double> alpha;     // empty for line search
-  std::string precision;           // "float32" or "float64"; "mixed" is named by who made such a target
+  std::string solver{name(Solver::paper)};  // or the name of another method, where that wrote the trace
+  Route route = Route::automatic;           // the one that ran; `automatic` if several did (each Step names its own)
+  std::optional<double> alpha;              // empty for line search
+  std::string precision;                    // "float32" or "float64"; "mixed" is named by who made such a target
   Status status = Status::step_limit;
   std::string reason;  // a sentence, where the run ended for a reason that the status does not explain
   double target_trace = not_a_number;

@@ -21,11 +21,6 @@
 namespace itspace::python {
 namespace {
 
-Solver solver_named(const std::string& text) {
-  require(text == "paper" || text == "ritz", "solver is '", text, "'; it must be 'paper' or 'ritz'");
-  return text == "ritz" ? Solver::ritz : Solver::paper;
-}
-
 StepSize step_size(std::optional<double> alpha, std::optional<double> lambda, bool line_search) {
   require(int(alpha.has_value()) + int(lambda.has_value()) + int(line_search) <= 1,
           "alpha and lam are both given; they are two ways to say the same step size: pass one of them");
@@ -86,7 +81,9 @@ nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& sta
                      std::uint64_t seed, const nb::object& callback, bool keep_iterates) {
   AlignOptions options;
   options.steps = steps;
-  options.solver = solver_named(solver);
+  const auto method = solver_named(solver);
+  require(method.has_value(), "solver is '", solver, "'; it must be 'paper' or 'ritz'");
+  options.solver = *method;
   options.step_size = step_size(alpha, lambda, line_search);
   const auto named = route_named(route);
   require(named.has_value(), "route is '", route, "'; it must be 'auto', 'qr', 'gram', 'factor' or 'root'");
@@ -141,7 +138,7 @@ nb::object default_options() {
   const AlignOptions options;
   nb::dict out;
   out["steps"] = options.steps;
-  out["solver"] = options.solver == Solver::ritz ? "ritz" : "paper";
+  out["solver"] = text_of(name(options.solver));
   out["alpha"] = nb::none();  // by the number of steps
   require(options.step_size.kind() == StepSize::Kind::by_steps, "the library's default step size has changed");
   out["route"] = text_of(name(options.route));

@@ -51,7 +51,7 @@ PaperSolver<S>::PaperSolver(RunContext<S>& run, Block start, Index rank, const A
       rank_(rank),
       alpha_(options.step_size.resolve(options.steps)),
       recorder_(target_.dim(), rank, precision_name<Scalar>(), paper_detail::reported_alpha(options), options.tolerance,
-                "paper", run.begin),
+                Solver::paper, run.begin),
       version_(target_.version()),
       q_(space_.make_block(target_.dim(), rank + (options.probe ? 1 : 0))),
       b_(space_.make_block(target_.dim(), rank)),

@@ -8,12 +8,12 @@
 namespace itspace {
 
 Recorder::Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
-                   std::string solver, std::chrono::steady_clock::time_point begin)
+                   Solver solver, std::chrono::steady_clock::time_point begin)
     : tolerance_(tolerance), best_objective_(std::numeric_limits<double>::infinity()), begin_(begin) {
   trace_.dim = dim;
   trace_.rank = rank;
   trace_.precision = std::move(precision);
-  trace_.solver = std::move(solver);
+  trace_.solver = name(solver);
   trace_.alpha = alpha;
 }
 

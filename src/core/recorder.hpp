@@ -37,8 +37,8 @@ std::string precision_name() {
 class ITSPACE_API Recorder {
  public:
   // `dim`, `rank`, `precision`, `alpha`, `solver` as in Trace; `begin`: when the run began.
-  Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
-           std::string solver, std::chrono::steady_clock::time_point begin);
+  Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance, Solver solver,
+           std::chrono::steady_clock::time_point begin);
 
   void set_target_trace(double trace) { trace_.target_trace = trace; }
   double target_trace() const { return trace_.target_trace; }

@@ -49,7 +49,7 @@ RitzSolver<S>::RitzSolver(RunContext<S>& run, Block start, Index rank, const Ali
       options_(options),
       rank_(rank),
       width_(rank + std::clamp<Index>(target_.dim() - rank, 0, ritz_detail::guard_columns(options))),
-      recorder_(target_.dim(), rank, precision_name<Scalar>(), 1.0, options.tolerance, "ritz", run.begin),
+      recorder_(target_.dim(), rank, precision_name<Scalar>(), 1.0, options.tolerance, Solver::ritz, run.begin),
       version_(target_.version()),
       s_(space_.make_block(target_.dim(), 3 * width_)),
       sigma_s_(space_.make_block(target_.dim(), 3 * width_)),

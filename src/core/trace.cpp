@@ -22,6 +22,11 @@ constexpr std::array routes{
     std::pair{Route::root, std::string_view("root")},
 };
 
+constexpr std::array solvers{
+    std::pair{Solver::paper, std::string_view("paper")},
+    std::pair{Solver::ritz, std::string_view("ritz")},
+};
+
 template <class Table, class Value>
 std::string_view name_in(const Table& table, Value value) {
   for (const auto& [entry, text] : table)
@@ -44,11 +49,17 @@ std::string_view name(Status status) {
 std::string_view name(Route route) {
   return name_in(routes, route);
 }
+std::string_view name(Solver solver) {
+  return name_in(solvers, solver);
+}
 std::optional<Route> route_named(std::string_view text) {
   return value_in<Route>(routes, text);
 }
 std::optional<Status> status_named(std::string_view text) {
   return value_in<Status>(statuses, text);
+}
+std::optional<Solver> solver_named(std::string_view text) {
+  return value_in<Solver>(solvers, text);
 }
 
 bool failed(Status status) {

@@ -158,7 +158,7 @@ Claim promise_claim(const Trace& trace, const Rounding& rounding) {
   return every_row("promised descent", trace, "every step descends by what the method promises",
                    [&](const Step& before, const Step& row) -> std::string {
                      const double plain = plain_promise(trace, before, row);
-                     if (trace.solver == "paper" && !std::isnan(plain) && !may_be_swap(trace, row) &&
+                     if (trace.solver == name(Solver::paper) && !std::isnan(plain) && !may_be_swap(trace, row) &&
                          !is_plain(trace, before, row, rounding))
                        return text("promises ", precise(row.promised_descent), ", the method ", precise(plain));
                      if (std::isnan(row.objective) || owns_up(row) || !comparable(before, row)) return "";
@@ -207,7 +207,7 @@ std::optional<Claim> finite_length_claim(const Trace& trace, const Rounding& rou
   for (std::size_t k = 1; k < trace.steps.size(); ++k) {
     const Step &before = trace.steps[k - 1], &row = trace.steps[k];
     if (std::isnan(row.objective) || owns_up(row)) break;
-    if (trace.solver != "paper" || !comparable(before, row) || std::isnan(weighted_step(trace, row)))
+    if (trace.solver != name(Solver::paper) || !comparable(before, row) || std::isnan(weighted_step(trace, row)))
       return std::nullopt;
     if (may_be_swap(trace, row) && !is_plain(trace, before, row, rounding)) return std::nullopt;
     length += weighted_step(trace, row);

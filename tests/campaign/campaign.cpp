@@ -275,7 +275,7 @@ std::string describe(const Case& c, const char* precision) {
   const AlignOptions& o = c.options;
   out << "seed " << c.seed << ": d=" << c.dim << " r=" << c.rank << " " << value_names[int(c.values)] << " x "
       << c.scale << ", " << target_names[int(c.target)] << ", start " << start_names[int(c.start)] << ", " << precision
-      << ", " << (o.solver == Solver::ritz ? "ritz" : "paper") << " steps=" << o.steps;
+      << ", " << name(o.solver) << " steps=" << o.steps;
   if (o.solver == Solver::ritz) {
     out << " guard=" << (o.guard ? std::to_string(*o.guard) : "default") << (o.wide_polish ? " wide" : "");
   } else {

@@ -298,7 +298,7 @@ TEST_F(Align, TheDefaultsAreTheLibrarys) {
 
   const AlignOptions options;
   const auto steps = with_default("--steps N", options.steps), seed = with_default("--seed N", options.seed),
-             solver = with_default("--solver SOLVER", options.solver == Solver::ritz ? "ritz" : "paper");
+             solver = with_default("--solver SOLVER", name(options.solver));
   EXPECT_TRUE(
       mentions(run({"align", "--help"}).out, {steps, seed, solver, with_default("--route ROUTE", name(options.route)),
                                               with_default("--tolerance X", options.tolerance),

@@ -247,6 +247,12 @@ TEST(Names, RoundTrip) {
   EXPECT_EQ(name(Route::automatic), "auto");
   EXPECT_EQ(route_named("nonsense"), std::nullopt);
   EXPECT_EQ(status_named(""), std::nullopt);
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    EXPECT_EQ(solver_named(name(solver)), solver);
+  }
+  EXPECT_EQ(name(Solver::paper), "paper");
+  EXPECT_EQ(name(Solver::ritz), "ritz");
+  EXPECT_EQ(solver_named("Ritz"), std::nullopt);
 }
 
 }  // namespace
