@@ -33,7 +33,8 @@ ITSPACE_API Block<Scalar> start_from_all_features(const ConstBlockView<Scalar>& 
 template <Storage Scalar>
 ITSPACE_API Block<Scalar> start_from_target(const TargetArgument<Scalar>& target, Index rank);
 
-// Sigma*Omega with seeded Gaussian Omega, scaled to ||Y0||^2 = tr Sigma. One pass over the target.
+// Sigma*Omega with seeded Gaussian Omega, scaled to ||Y0||^2 = tr Sigma. One pass over the target. Products or a trace
+// that are not finite throw std::invalid_argument; align() without a start ends as not_finite there.
 template <Storage Scalar>
 ITSPACE_API Block<Scalar> random_start(const TargetArgument<Scalar>& target, Index rank, std::uint64_t seed = 0);
 

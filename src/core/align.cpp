@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/align.hpp>
+#include <itspace/covariance.hpp>
 #include <itspace/evaluate.hpp>
 #include <itspace/start.hpp>
 
@@ -135,7 +136,16 @@ Block<Scalar> random_start(const TargetArgument<Scalar>& given, Index rank, std:
   check_rank(rank, target.dim());
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
-  return make_random_start(context, rank, seed);
+  // A run would end with its status; a start by itself has none to tell with.
+  RandomProduct<Host<Scalar>> product = make_random_product(context, rank, seed);
+  require(product.overwritten,
+          "apply() of the target must overwrite its output block, and left what was in it; assign to it");
+  check_finite<Scalar>(product.image, "the target applied to a random block");
+  const double trace = context.target.trace();
+  require(std::isfinite(trace), "trace() of the target is ", trace,
+          "; a start is scaled to it, and it must be finite. Scale the target down where its trace overflows");
+  scale_start<Host<Scalar>>(context, product.image);
+  return std::move(product.image);
 }
 
 template <Storage Scalar>

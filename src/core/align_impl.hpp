@@ -36,16 +36,30 @@ BasicResult<S> run_from(RunContext<S>& context, typename S::Block start, Index r
   return PaperSolver<S>(context, std::move(start), rank, options).run(on_step);
 }
 
-// Sigma*Omega with seeded Gaussian Omega, scaled to ||Y0||^2 = tr Sigma. One pass over the target.
+// Sigma*Omega with seeded Gaussian Omega, as the target gives it. One pass.
 template <Space S>
-typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uint64_t seed) {
+struct RandomProduct {
+  typename S::Block omega, image;
+  bool overwritten = true;  // the target wrote its product over what was in the block
+};
+
+template <Space S>
+RandomProduct<S> make_random_product(RunContext<S>& context, Index rank, std::uint64_t seed) {
   S& space = context.space;
   const Index d = context.target.dim();
-  auto omega = space.make_block(d, rank), y = space.make_block(d, rank);
-  space.fill_normal(Random(seed), omega);
-  space.scale_columns(omega, SmallVector::Constant(rank, 1 / std::sqrt(static_cast<double>(d))));
-  context.target.apply(omega, y);
-  if (space.is_poisoned(y)) return omega;  // the run's own first pass will say so
+  RandomProduct<S> product{space.make_block(d, rank), space.make_block(d, rank)};
+  space.fill_normal(Random(seed), product.omega);
+  space.scale_columns(product.omega, SmallVector::Constant(rank, 1 / std::sqrt(static_cast<double>(d))));
+  context.target.apply(product.omega, product.image);
+  product.overwritten = !space.is_poisoned(product.image);
+  return product;
+}
+
+// Scales y to ||y||^2 = tr Sigma.
+template <Space S>
+void scale_start(RunContext<S>& context, typename S::View y) {
+  S& space = context.space;
+  const Index rank = y.cols();
   const double length = space.column_norms(y).stableNorm(), trace = context.target.trace();
   // Without variance, or with a claim of less than none, there is no size to scale to. In two steps: one factor could
   // leave the range.
@@ -53,7 +67,16 @@ typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uin
     space.scale_columns(y, SmallVector::Constant(rank, 1 / length));
     space.scale_columns(y, SmallVector::Constant(rank, std::sqrt(trace)));
   }
-  return y;
+}
+
+// The start of a run: Sigma*Omega, scaled. A target whose products are no numbers ends the run in its first pass, which
+// says so; where the target did not overwrite its block it is Omega, so that the first pass can say that.
+template <Space S>
+typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uint64_t seed) {
+  RandomProduct<S> product = make_random_product(context, rank, seed);
+  if (!product.overwritten) return std::move(product.omega);
+  scale_start<S>(context, product.image);
+  return std::move(product.image);
 }
 
 // What an evaluation asks of the paper's solver.

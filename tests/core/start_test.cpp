@@ -202,6 +202,55 @@ TEST(RandomStart, OfANegativeTraceIsFinite) {
   EXPECT_EQ(random_start<double>(DenseTarget<double>(zero), 2, 1).norm(), 0);
 }
 
+// Products that are no numbers, as a broken operator makes them.
+class Broken {
+ public:
+  explicit Broken(double value) : value_(value) {}
+
+  Index dim() const { return 4; }
+  double trace() const { return 4; }
+  void apply(const ConstBlockView<double>& y, BlockView<double> out) const {
+    out = y;
+    out.row(2).setConstant(value_);
+  }
+
+ private:
+  double value_;
+};
+
+// Adds to its output where it should overwrite it.
+struct Adding {
+  Index dim() const { return 4; }
+  double trace() const { return 4; }
+  void apply(const ConstBlockView<double>& y, BlockView<double> out) const { out += y; }
+};
+
+// Products that are finite, and a size to scale them to that is not.
+struct WithoutSize {
+  Index dim() const { return 4; }
+  double trace() const { return std::numeric_limits<double>::infinity(); }
+  void apply(const ConstBlockView<double>& y, BlockView<double> out) const { out = y; }
+};
+
+// A start is never made of numbers that are none: asked for by itself it is refused, and a run that would begin there
+// ends with its status.
+TEST(RandomStart, OfABrokenOperatorIsRefused) {
+  for (const double value : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    const Broken target(value);
+    expect_throws_naming<std::invalid_argument>(
+        {"applied to a random block[2, 0] is ", std::isnan(value) ? "nan" : "inf", "finite"},
+        [&] { random_start<double>(target, 2); });
+    const auto result = align_here<double>(target, 2);
+    EXPECT_EQ(result.status(), Status::not_finite);
+  }
+  const Adding adding;
+  expect_throws_naming<std::invalid_argument>({"apply()", "overwrite"}, [&] { random_start<double>(adding, 2); });
+  EXPECT_EQ(align_here<double>(adding, 2).status(), Status::not_a_covariance);
+  const WithoutSize without;
+  expect_throws_naming<std::invalid_argument>({"trace()", "inf", "finite"}, [&] { random_start<double>(without, 2); });
+  EXPECT_EQ(align_here<double>(without, 2).status(), Status::not_finite);
+}
+
 // The doors of the library name the first value that is not finite.
 TYPED_TEST(Starts, NonFiniteValuesAreNamed) {
   for (const TypeParam poison :
