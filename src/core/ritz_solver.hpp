@@ -63,6 +63,8 @@ class RitzSolver {
   void place_in_subspace(const Small& inside);
   std::optional<Status> certify(double noise);
 
+  void make_pencil();  // h and m of [V, Q, P]
+  void cut_pencil();   // to the columns that are left of it
   bool project(Index count, RitzPairs& pairs);
   double combined_error(const Small& c) const;
 

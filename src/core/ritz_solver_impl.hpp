@@ -125,7 +125,7 @@ void RitzSolver<S>::make_previous_directions() {
   space_.copy(columns(previous_, 0, p_cols_), columns(s_, before, p_cols_));
   space_.copy(columns(sigma_previous_, 0, p_cols_), columns(sigma_s_, before, p_cols_));
   const double drop = 30 * std::sqrt(eps());
-  for (int round = 0; round < 2; ++round) {
+  for (int round = 0; round < 2 && p_cols_ > 0; ++round) {
     const View p = columns(s_, before, p_cols_), sigma_p = columns(sigma_s_, before, p_cols_);
     const Small c = project_out(space_, columns(s_, 0, before), p);
     space_.multiply(columns(sigma_s_, 0, before), -c, sigma_p, Write::add);
@@ -177,11 +177,25 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     product_.form_again(columns(q_, 0, y_cols), point_.basis, point_.data);
   }
   if (!whole) make_previous_directions();
-  h_ = gram(space_, columns(s_, 0, this->cols()), columns(sigma_s_, 0, this->cols()));
+  make_pencil();
   if (!rides) place_in_subspace(inside);
   const View applied_to = fresh_cols > 0 ? columns(sigma_s_, fresh, fresh_cols) : product_.image();
   point_.data.overwritten = h_.allFinite() || applied == 0 || !space_.is_poisoned(applied_to);
   return certify(rides ? 1 : std::max(1.0, v_error_));
+}
+
+// Both in one reduction, though m is needed only if a step follows.
+template <Space S>
+void RitzSolver<S>::make_pencil() {
+  const ConstView s = columns(s_, 0, cols()), sigma_s = columns(sigma_s_, 0, cols());
+  const GramRequest<ConstView> requests[] = {{s, sigma_s, h_}, {s, s, m_}};
+  space_.grams(requests);
+}
+
+template <Space S>
+void RitzSolver<S>::cut_pencil() {
+  h_ = h_.topLeftCorner(cols(), cols()).eval();
+  m_ = m_.topLeftCorner(cols(), cols()).eval();
 }
 
 // Y = S inside for S = [V, Q], which is orthonormal: theta = S'Sigma S, and the coordinates are those of Y in S.
@@ -215,15 +229,13 @@ std::optional<Status> RitzSolver<S>::certify(double noise) {
   return std::nullopt;
 }
 
-// m of [V, Q, P] and its leading Ritz pairs. A block that makes the basis dependent to rounding is given up: P, then Q.
+// The leading Ritz pairs of [V, Q, P]. A block that makes the basis dependent to rounding is given up: P, then Q.
 template <Space S>
 bool RitzSolver<S>::project(Index count, RitzPairs& pairs) {
-  m_ = gram(space_, columns(s_, 0, cols()), columns(s_, 0, cols()));
   while (!ritz_pairs(h_, m_, count, pairs)) {
     if (p_cols_ + q_cols_ == 0) return false;
     (p_cols_ > 0 ? p_cols_ : q_cols_) = 0;
-    h_ = h_.topLeftCorner(cols(), cols()).eval();
-    m_ = m_.topLeftCorner(cols(), cols()).eval();
+    cut_pencil();
   }
   return true;
 }
@@ -247,15 +259,17 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   // P is given up too where it would carry more rounding into V than it is worth.
   if (p_cols_ > 0 && combined_error(pairs.vectors) > ritz_detail::most_error<Scalar>) {
     p_cols_ = 0;
-    h_ = h_.topLeftCorner(cols(), cols()).eval();
+    cut_pencil();
+    m_ = gram(space_, columns(s_, 0, cols()), columns(s_, 0, cols()));  // a corner has not the same last bits
     if (!project(wide ? cols() : width_, pairs)) return not_finite;
   }
   const double noise = std::max(1.0, v_error_) * product_.energy_noise() * point_.data.target_norm;
 
-  // V <- S c, Sigma V <- Sigma S c; the old V is the next P. For the last report c is all of the Ritz vectors.
-  previous_cols_ = v_cols_;
-  space_.copy(v(), columns(previous_, 0, v_cols_));
-  space_.copy(sigma_v(), columns(sigma_previous_, 0, v_cols_));
+  // V <- S c, Sigma V <- Sigma S c; the old V is the next P, unless the new one is but a rotation of it. For the last
+  // report c is all of the Ritz vectors.
+  previous_cols_ = q_cols_ + p_cols_ > 0 ? v_cols_ : 0;
+  space_.copy(columns(s_, 0, previous_cols_), columns(previous_, 0, previous_cols_));
+  space_.copy(columns(sigma_s_, 0, previous_cols_), columns(sigma_previous_, 0, previous_cols_));
   previous_error_ = v_error_;
   v_error_ = combined_error(pairs.vectors);
   const Index all = cols();
