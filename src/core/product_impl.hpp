@@ -35,6 +35,16 @@ void normalise_columns(S& space, typename S::View z) {
   space.scale_columns(z, factors);
 }
 
+// out = [x, extra] m for the m of a certificate, which has the rows of x alone where nothing was added by extend().
+template <Space S>
+void multiply_extended(S& space, const Certificate& certificate, const typename S::ConstView& x,
+                       const typename S::ConstView& extra, typename S::View out) {
+  multiply_by(space, certificate, out, [&](const Small& c, typename S::View to) {
+    multiply(space, x, c.topRows(x.cols()), to);
+    if (c.rows() > x.cols()) space.multiply(extra, c.bottomRows(extra.cols()), to, Write::add);
+  });
+}
+
 }  // namespace product_detail
 
 template <Space S>
@@ -94,11 +104,8 @@ void OperatorProduct<S>::extend(const ConstView& q, View z, const Small& seen, P
 
 template <Space S>
 void OperatorProduct<S>::lift(const Certificate& certificate, View b) {
-  multiply_by(space_, certificate, b, [&](const Small& c, View out) {
-    multiply(space_, space_.columns(w_, 0, basis_cols_), c.topRows(basis_cols_), out);
-    if (c.rows() > basis_cols_)
-      space_.multiply(space_.columns(extra_, 0, extra_cols_), c.bottomRows(extra_cols_), out, Write::add);
-  });
+  product_detail::multiply_extended<S>(space_, certificate, space_.columns(w_, 0, basis_cols_),
+                                       space_.columns(extra_, 0, extra_cols_), b);
 }
 
 template <Space S>
@@ -169,11 +176,8 @@ template <Space S>
 void FactorProduct<S>::lift(const Certificate& certificate, View b) {
   // T (Q_A m): the n x r block goes where T'Q was, which is not needed any more.
   const View polar = space_.columns(a_, 0, certificate.m.cols());
-  multiply_by(space_, certificate, polar, [&](const Small& c, View out) {
-    multiply(space_, space_.columns(q_a_, 0, basis_a_.cols), c.topRows(basis_a_.cols), out);
-    if (c.rows() > basis_a_.cols)
-      space_.multiply(space_.columns(extra_, 0, extra_cols_), c.bottomRows(extra_cols_), out, Write::add);
-  });
+  product_detail::multiply_extended<S>(space_, certificate, space_.columns(q_a_, 0, basis_a_.cols),
+                                       space_.columns(extra_, 0, extra_cols_), polar);
   target_.apply_factor(polar, b);
 }
 
