@@ -15,17 +15,16 @@ with no adaptation and with ``map="mean"`` (the means alone), always.
 from __future__ import annotations
 
 import numbers
-import warnings
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import itspace
-from itspace._arrays import refuse_masked, seed_of, shown
+from itspace._arrays import refuse_masked, seed_of
+from itspace._domains import check_integer, is_target, source_rows, target_folds
 
 __all__ = ["CovarianceAligner", "target_folds"]
 
@@ -193,10 +192,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if Xt is not None and sample_domain is not None:
             raise ValueError("the target was given twice, as Xt and as rows of sample_domain; pass one of them")
         X = self._check(X, reset=True)
-        if Xt is None and sample_domain is None and _is_target(y, X.shape):
+        if Xt is None and sample_domain is None and is_target(y, X.shape):
             Xt = y
         if sample_domain is not None:
-            is_source = _source_rows(sample_domain, len(X))
+            is_source = source_rows(sample_domain, len(X))
             if is_source.all() or not is_source.any():
                 side, sign = ("target", "negative") if is_source.all() else ("source", "positive")
                 raise ValueError(
@@ -289,8 +288,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
 
     def _check_parameters(self) -> None:
-        _check_integer("rank", self.rank, 1, or_text="auto")
-        _check_integer("steps", self.steps, 0)
+        check_integer("rank", self.rank, 1, or_text="auto")
+        check_integer("steps", self.steps, 0)
         if self.map not in _MAPS:
             raise ValueError(f"map is {self.map!r}; it must be one of {', '.join(map(repr, _MAPS))}")
 
@@ -365,7 +364,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _move(self, X: Any, sample_domain: Any, *, forward: bool) -> np.ndarray[Any, Any]:
         check_is_fitted(self)
         X = self._check(X, reset=False, min_samples=1)
-        rows = slice(None) if sample_domain is None else ~_source_rows(sample_domain, len(X))
+        rows = slice(None) if sample_domain is None else ~source_rows(sample_domain, len(X))
         moved = X.copy()
         if self.trace_ is None:
             return moved
@@ -388,105 +387,3 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def target_folds(
-    sample_domain: Any, y: Any = None, *, n_splits: int = 5, shuffle: bool = False, random_state: Any = None
-) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
-    """Folds for ``cv=`` whose test rows are target rows: the scores say what the map does for the target.
-
-    Each target row is in one test fold. All source rows, and the target rows of the other folds, are training rows;
-    weights of 0 keep the labels of the latter from the classifier.
-
-    Parameters
-    ----------
-    sample_domain : array-like of shape (n_samples,)
-        The domain of each row: positive is source, negative is target.
-    y : array-like of shape (n_samples,), optional
-        Class labels, to have the classes in each fold in the proportions of the target. None: folds without regard to
-        them.
-    n_splits : int, default=5
-    shuffle : bool, default=False
-        Whether to shuffle the target rows first, instead of taking them in their order.
-    random_state : int, RandomState instance or None, default=None
-        Seed of the shuffling.
-
-    Returns
-    -------
-    list of (train, test)
-        Pairs of row numbers.
-
-    Examples
-    --------
-    >>> from itspace.sklearn import target_folds
-    >>> for train, test in target_folds([1, 1, 1, -1, -1], n_splits=2):
-    ...     print(train.tolist(), test.tolist())
-    [0, 1, 2, 4] [3]
-    [0, 1, 2, 3] [4]
-    """
-    is_source = _source_rows(sample_domain, len(sample_domain))
-    source, target = np.flatnonzero(is_source), np.flatnonzero(~is_source)
-    _check_integer("n_splits", n_splits, 2)
-    if len(source) == 0 or len(target) < n_splits:
-        raise ValueError(
-            f"sample_domain has {len(source)} source rows (positive) and {len(target)} target rows (negative); "
-            f"n_splits is {shown(n_splits)}, and {shown(n_splits)} folds need source rows, and as many target rows at least: "
-            "give more rows, or fewer folds"
-        )
-    seed = random_state if shuffle else None
-    if y is None:
-        parts = KFold(n_splits, shuffle=shuffle, random_state=seed).split(target)
-    else:
-        labels = np.asarray(y)
-        if labels.shape != is_source.shape:
-            raise ValueError(f"y has shape {labels.shape}; it needs one label per value of sample_domain: {is_source.shape}")
-        parts = StratifiedKFold(n_splits, shuffle=shuffle, random_state=seed).split(target, labels[target])
-    return [(np.sort(np.r_[source, target[train]]), target[test]) for train, test in parts]
-
-
-def _is_target(y: Any, shape: tuple[int, ...]) -> bool:
-    """Whether the second positional argument is a set of samples rather than labels."""
-    if y is None or shape[1] < 2:
-        return False
-    second = np.asarray(y)
-    if second.ndim != 2:
-        return False
-    if second.shape[1] == shape[1]:
-        return True
-    if second.shape[1] > 1:
-        remedy = f"a target needs the {shape[1]} columns of X; pass it as Xt="
-        if second.shape[0] != shape[0]:
-            raise ValueError(
-                f"X has shape {shape} and the second array has shape {second.shape}: it has too few or too many columns "
-                f"for a target and another number of rows than labels would have; {remedy}"
-            )
-        if second.dtype.kind == "f":
-            warnings.warn(
-                f"X has shape {shape} and the second array has shape {second.shape} and dtype {second.dtype}; it is "
-                f"taken for y, which is ignored. If it is the target: {remedy}",
-                UserWarning,
-                stacklevel=3,
-            )
-    return False
-
-
-def _source_rows(sample_domain: Any, n_samples: int) -> np.ndarray[Any, Any]:
-    domain = check_array(sample_domain, ensure_2d=False, dtype=None, input_name="sample_domain")
-    if domain.shape != (n_samples,):
-        raise ValueError(f"sample_domain has shape {domain.shape}; it needs one value per row of X: ({n_samples},)")
-    if domain.dtype == bool or not np.issubdtype(domain.dtype, np.number):
-        raise TypeError(f"sample_domain has dtype {domain.dtype}; it needs numbers, positive source, negative target")
-    zeros = int((domain == 0).sum())
-    if zeros:
-        raise ValueError(f"sample_domain has {zeros} zeros; positive values are source, negative values are target")
-    return domain > 0
-
-
-def _check_integer(name: str, value: Any, least: int, or_text: str | None = None) -> None:
-    if or_text is not None and isinstance(value, str) and value == or_text:
-        return
-    alternative = "" if or_text is None else f" or {or_text!r}"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name} is {value!r} ({type(value).__name__}); it must be an integer{alternative}")
-    if value < least:
-        raise ValueError(f"{name} is {shown(value)}; it must be at least {least}")
