@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 import itspace
 from itspace._arrays import refuse_masked, seed_of
@@ -186,12 +186,12 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if X is not None and Xs is not None:
             raise ValueError("the source was given twice, as X and as Xs; pass one of them")
-        X = Xs if X is None else X
+        X, name = (Xs, "Xs") if X is None else (X, "X")
         if X is None:
             raise ValueError("no source samples: call fit(Xs, Xt), or fit(X, sample_domain=...)")
         if Xt is not None and sample_domain is not None:
             raise ValueError("the target was given twice, as Xt and as rows of sample_domain; pass one of them")
-        X = self._check(X, reset=True)
+        X = self._check(X, name, reset=True)
         if Xt is None and sample_domain is None and is_target(y, X.shape):
             Xt = y
         if sample_domain is not None:
@@ -204,7 +204,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
             X, Xt = X[is_source], X[~is_source]
         elif Xt is not None:
-            Xt = self._check(Xt, reset=False)
+            Xt = self._check(Xt, "Xt", reset=False)
         self._check_parameters()
         self._fit_source(X)
         if Xt is not None:
@@ -225,7 +225,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self : CovarianceAligner
         """
         check_is_fitted(self)
-        Xt = self._check(Xt, reset=False)
+        Xt = self._check(Xt, "Xt", reset=False)
         self._check_parameters()
         warm = self.warm_start and self.trace_ is not None
         self._fit_target(Xt, self.factor_ if warm else self.source_factor_)
@@ -263,7 +263,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.fit(X, y, Xs=Xs, Xt=Xt, sample_domain=sample_domain)
         X = Xs if X is None else X
         if sample_domain is None:
-            return self._check(X, reset=False).copy()
+            return self._check(X, "X", reset=False).copy()
         return self._move(X, sample_domain, forward=True)
 
     def inverse_transform(self, X: Any) -> Any:
@@ -281,11 +281,19 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     # What the steps above are made of.
 
-    def _check(self, X: Any, *, reset: bool, min_samples: int = 2) -> np.ndarray[Any, Any]:
-        refuse_masked(X, "X")
-        return validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], order="C", ensure_min_samples=min_samples
+    def _check(self, X: Any, name: str, *, reset: bool, min_samples: int = 2) -> np.ndarray[Any, Any]:
+        refuse_masked(X, name)
+        # In two calls: validate_data alone would call every array X.
+        checked = check_array(
+            X,
+            dtype=[np.float64, np.float32],
+            order="C",
+            ensure_min_samples=min_samples,
+            estimator=self,
+            input_name=name,
         )
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        return checked
 
     def _check_parameters(self) -> None:
         check_integer("rank", self.rank, 1, or_text="auto")
@@ -328,7 +336,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             seed=self._seed(),
         )
         if result.status == "not_finite":
-            raise ValueError("a product with the target's covariance is not finite; scale the features down")
+            raise ValueError("a product with the covariance of Xt is not finite; scale the samples down")
         mean = np.asarray(target.mean)
         if self.map == "mean":
             mapped = None
@@ -363,7 +371,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _move(self, X: Any, sample_domain: Any, *, forward: bool) -> np.ndarray[Any, Any]:
         check_is_fitted(self)
-        X = self._check(X, reset=False, min_samples=1)
+        X = self._check(X, "X", reset=False, min_samples=1)
         rows = slice(None) if sample_domain is None else ~source_rows(sample_domain, len(X))
         moved = X.copy()
         if self.trace_ is None:

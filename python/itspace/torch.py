@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.utils.dlpack import from_dlpack
 
 import itspace
+from itspace import _core
 from itspace._arrays import covariance, integer, matrix
 
 __all__ = ["AlignLayer", "bures_wasserstein_loss"]
@@ -70,6 +71,7 @@ def bures_wasserstein_loss(
     if target.dtype != Y.dtype:
         raise TypeError(f"Y is {Y.dtype} and the target is {target.dtype}; convert one of them")
     if target_as == "features" or (target_as == "auto" and target.shape[0] != target.shape[1]):
+        _core.check_samples(matrix(_array(target), "the target"), "the target")
         return _FeaturesLoss.apply(Y, target)
     if target.requires_grad:
         raise ValueError(
@@ -201,7 +203,7 @@ class AlignLayer(nn.Module):
 
     def set_reference(self, features: Tensor) -> None:
         """Take the mean and covariance of features, one sample per row, as the reference frame."""
-        mean, factor, remainder = self._model(features.detach().reshape(-1, self.dim))
+        mean, factor, remainder = self._model(features.detach().reshape(-1, self.dim), "features")
         self.reference_mean.copy_(mean)
         self.reference_factor.copy_(factor)
         self.reference_remainder.fill_(remainder)
@@ -225,10 +227,10 @@ class AlignLayer(nn.Module):
 
     @torch.no_grad()
     def _follow(self, batch: Tensor) -> None:
-        batch = self._as_state(batch)
+        batch = self._as_state(batch, "the input")
         if self.num_batches_tracked == 0:
             share = 1.0
-            mean, factor, remainder = self._model(batch)
+            mean, factor, remainder = self._model(batch, "the input")
         else:
             share = 1 / (int(self.num_batches_tracked) + 1) if self.momentum is None else self.momentum
             target = itspace.Target.from_features(_array(batch))
@@ -244,16 +246,17 @@ class AlignLayer(nn.Module):
         self.num_batches_tracked.add_(1)
         self.refresh()
 
-    def _model(self, features: Tensor) -> tuple[Tensor, Tensor, float]:
-        target = itspace.Target.from_features(_array(self._as_state(features)))
+    def _model(self, features: Tensor, name: str) -> tuple[Tensor, Tensor, float]:
+        target = itspace.Target.from_features(_array(self._as_state(features, name)))
         factor = itspace.start_from(target, self.rank)
         remainder = itspace.model_of(target, factor, floor=self.floor).remainder
         return _tensor(target.mean, self.mean), _tensor(factor, self.factor), remainder
 
-    def _as_state(self, features: Tensor) -> Tensor:
-        _check_tensor("the input", features)
+    def _as_state(self, features: Tensor, name: str) -> Tensor:
+        _check_tensor(name, features)
         if not bool(torch.isfinite(features).all()):
-            raise ValueError("the batch has a value that is NaN or Inf; the running state was left as it is")
+            raise ValueError(f"{name} has a value that is NaN or Inf; the state of the layer was left as it is")
+        _core.check_samples(matrix(_array(features), name), name)
         return features.to(self.factor.dtype)
 
     def _current_map(self) -> tuple[Tensor, ...]:
@@ -334,7 +337,7 @@ def _check_tensor(name: str, tensor: Any) -> None:
 
 def _check_outcome(result: Any) -> None:
     if result.status == "not_finite":
-        raise ValueError("a product with the batch's covariance is not finite; scale the features down")
+        raise ValueError("a product with the batch's covariance is not finite; scale the input down")
 
 
 def _array(tensor: Tensor) -> Any:

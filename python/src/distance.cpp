@@ -7,6 +7,7 @@
 #include "core/require.hpp"
 #include "interrupt.hpp"
 #include "module.hpp"
+#include "target.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -47,8 +48,8 @@ nb::tuple features_parts(const Matrix<Scalar>& a, const Matrix<Scalar>& b) {
   Distance distance;
   {
     const nb::gil_scoped_release unlocked;
-    check_finite<Scalar>(view<Scalar>(a), "X1");
-    check_finite<Scalar>(view<Scalar>(b), "X2");
+    check_samples<Scalar>(view<Scalar>(a), {}, "X1");
+    check_samples<Scalar>(view<Scalar>(b), {}, "X2");
     distance = features_distance<Scalar>(view<Scalar>(a), view<Scalar>(b), frechet_accuracy);
   }
   return nb::make_tuple(distance.covariance_part, distance.mean_part);
@@ -79,6 +80,7 @@ nb::object truncate_block(const Matrix<Scalar>& factor, Index rank) {
   Block<Scalar> out;
   {
     const nb::gil_scoped_release unlocked;
+    check_finite<Scalar>(view<Scalar>(factor), "Y");
     out = truncate_factor<Scalar>(view<Scalar>(factor), rank);
   }
   return to_numpy<Scalar>(std::move(out));

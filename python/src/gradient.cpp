@@ -31,8 +31,11 @@ nb::tuple features_gradient(const Matrix<Scalar>& factor, const Matrix<Scalar>& 
   FeaturesGradient<Scalar> found;
   {
     const nb::gil_scoped_release unlocked;
-    check_finite<Scalar>(view<Scalar>(factor), "Y");
-    check_finite<Scalar>(view<Scalar>(features), "X");
+    const MatrixView<Scalar> y = view<Scalar>(factor), x = view<Scalar>(features);
+    check_samples<Scalar>(x, copied, "X");
+    require(y.rows() == x.cols(), "Y has ", y.rows(), " rows and X has ", x.cols(),
+            " columns; a factor is d x r for samples of dimension d");
+    check_finite<Scalar>(y, "Y");
     found = objective_and_features_gradient<Scalar>(view<Scalar>(factor), view<Scalar>(features), copied);
   }
   return nb::make_tuple(found.objective, to_numpy<Scalar>(std::move(found.gradient)),

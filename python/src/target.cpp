@@ -79,7 +79,7 @@ AnyTarget from_features(const Matrix<Data>& features, const std::optional<Vector
   const Eigen::VectorXd copied = weights ? copy_of(*weights) : Eigen::VectorXd();
   {
     const nb::gil_scoped_release unlocked;
-    check_finite<Data>(view<Data>(features), "features");
+    check_samples<Data>(view<Data>(features), copied, "X");
   }
   return made_by<Data>([features, copied, weighted = weights.has_value()]<class Scalar>() {
     using Features = FeaturesTarget<Scalar, Data>;
@@ -99,7 +99,7 @@ AnyTarget from_features(const Matrix<Data>& features, const std::optional<Vector
 
 template <Storage Data>
 AnyTarget from_factor(const Matrix<Data>& factor) {
-  check_finite<Data>(view<Data>(factor), "factor");
+  check_finite<Data>(view<Data>(factor), "T");
   return made_by<Data>([factor]<class Scalar>() {
     using Factor = FactorTarget<Scalar, Data>;
     return AnyTarget::make<Scalar, Factor, Data>("factor", std::make_shared<Factor>(borrow<Data>(factor)), factor);
@@ -198,7 +198,14 @@ Index auto_rank(const AnyTarget& target, double share, std::uint64_t seed) {
 }
 
 template <Storage Scalar>
-void add_typed(nb::class_<AnyTarget>& type) {
+void check_named_samples(const Matrix<Scalar>& rows, const std::string& name) {
+  const nb::gil_scoped_release unlocked;
+  check_samples<Scalar>(view<Scalar>(rows), {}, name);
+}
+
+template <Storage Scalar>
+void add_typed(nb::module_& module, nb::class_<AnyTarget>& type) {
+  module.def("check_samples", &check_named_samples<Scalar>, nb::arg("rows"), nb::arg("name"));
   type.def_static("from_covariance", &from_covariance<Scalar>, nb::arg("sigma"), nb::arg("check"));
   type.def_static("from_features", &from_features<Scalar>, nb::arg("features"), nb::arg("weights").none());
   type.def_static("from_factor", &from_factor<Scalar>, nb::arg("factor"));
@@ -211,8 +218,8 @@ void add_typed(nb::class_<AnyTarget>& type) {
 
 void add_target(nb::module_& module) {
   nb::class_<AnyTarget> type(module, "Target", "A covariance as an operator.");
-  add_typed<float>(type);
-  add_typed<double>(type);
+  add_typed<float>(module, type);
+  add_typed<double>(module, type);
   type.def_static("from_functions", &from_functions, nb::arg("dim"), nb::arg("float32"), nb::arg("trace"),
                   nb::arg("apply"));
   type.def_prop_ro("dim", &AnyTarget::dim);

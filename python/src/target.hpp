@@ -7,6 +7,7 @@
 #include <itspace/target.hpp>
 
 #include "arrays.hpp"
+#include "core/feature_moments.hpp"
 #include "core/require.hpp"
 
 #include <functional>
@@ -59,6 +60,13 @@ class AnyTarget {
   std::shared_ptr<void> target_;
   std::variant<std::optional<Matrix<float>>, std::optional<Matrix<double>>> array_;
 };
+
+// Samples in rows, as the caller named them: at least two, finite, and weights that fit.
+template <Storage Scalar>
+void check_samples(const MatrixView<Scalar>& rows, const Eigen::VectorXd& weights, std::string_view name) {
+  check_features(rows.rows(), rows.cols(), weights, {name, "sample_weight"});
+  check_finite<Scalar>(rows, name);
+}
 
 // A factor to be looked at, not to start from: the library, which starts a run there, would call it a start.
 template <Storage Scalar>

@@ -178,7 +178,7 @@ def test_a_second_array_that_is_neither_target_nor_labels(domains):
 
 def test_masked_samples_are_refused(domains):
     Xs, Xt = domains
-    with pytest.raises(ValueError, match="masked value"):
+    with pytest.raises(ValueError, match="Xt has .* masked value"):
         CovarianceAligner(rank=4).fit(Xs, Xt=np.ma.masked_greater(Xt, 3))
 
 
@@ -245,7 +245,9 @@ def test_random_state_repeats(domains):
         (ValueError, "no source samples", lambda a, s, t: a.fit(Xt=t)),
         (ValueError, "7 features", lambda a, s, t: a.fit(s, Xt=t[:, :7])),
         (ValueError, "1 sample", lambda a, s, t: a.fit(s, Xt=t[:1])),
-        (ValueError, "NaN", lambda a, s, t: a.fit(s, Xt=np.where(t > 3, np.nan, t))),
+        (ValueError, "Input Xt contains NaN", lambda a, s, t: a.fit(s, Xt=np.where(t > 3, np.nan, t))),
+        (ValueError, "Input Xt contains NaN", lambda a, s, t: a.fit(s).adapt(t * np.nan)),
+        (ValueError, "Input Xs contains NaN", lambda a, s, t: a.fit(Xs=s * np.nan, Xt=t)),
         (ValueError, "NaN", lambda a, s, t: a.fit(s, t).transform(t * np.nan)),
         (ValueError, "'optimal'", lambda a, s, t: a.set_params(map="optimal").fit(s, t)),
         (ValueError, "rank is 0", lambda a, s, t: a.set_params(rank=0).fit(s, t)),

@@ -42,11 +42,27 @@ Eigen::VectorXd mean_about(const ConstBlockView<Scalar>& features, Index k, cons
   return (origin + sum / (weighted ? weights.sum() : static_cast<double>(features.rows()))).transpose();
 }
 
+void check_features(Index rows, Index cols, const Eigen::VectorXd& weights, const FeatureNames& names) {
+  require(rows >= 2, "there are ", rows, " row(s) in ", names.features,
+          "; a covariance needs at least 2 samples (rows are samples)");
+  require(cols >= 1, "there are no columns in ", names.features, "; each row must hold at least one value");
+  if (weights.size() == 0) return;
+  require(weights.size() == rows, "there are ", weights.size(), " values in ", names.weights, " for ", rows,
+          " rows; give one weight per row");
+  Index positive = 0;
+  for (Index i = 0; i < rows; ++i) {
+    require(weights(i) >= 0 && std::isfinite(weights(i)), names.weights, "[", i, "] is ", weights(i),
+            "; weights must be 0 or more and finite");
+    positive += weights(i) > 0;
+  }
+  require(positive >= 2, positive, " of the values in ", names.weights,
+          " are positive; a covariance needs at least 2 rows that count");
+}
+
 template <Storage Scalar>
 Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
   const Index n = features.rows();
-  require(n >= 2, "the features have ", n, " row(s); a covariance needs at least 2 samples (rows are samples)");
-  require(features.cols() >= 1, "the features have no columns; each row must hold at least one value");
+  check_features(n, features.cols(), weights);
   Moments moments;
   if (weights.size() == 0) {
     moments.mean = mean_about<Scalar>(features, 0, {});
@@ -55,14 +71,6 @@ Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::Vect
     moments.root_scale = Eigen::VectorXd::Constant(1, 1 / std::sqrt(moments.normaliser));
     return moments;
   }
-  require(weights.size() == n, "there are ", weights.size(), " weights for ", n, " rows; give one weight per row");
-  Index positive = 0;
-  for (Index i = 0; i < n; ++i) {
-    require(weights(i) >= 0 && std::isfinite(weights(i)), "weight ", i, " is ", weights(i),
-            "; weights must be 0 or more and finite");
-    positive += weights(i) > 0;
-  }
-  require(positive >= 2, positive, " of the weights are positive; a covariance needs at least 2 rows that count");
   Index heaviest = 0;
   const double largest = weights.maxCoeff(&heaviest);
   // Scaling changes nothing, and squares stay in range. A row that weighs less than all digits still counts: it may

@@ -5,8 +5,11 @@
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/export.hpp>
 
 #include "core/dense.hpp"
+
+#include <string_view>
 
 namespace itspace {
 
@@ -23,8 +26,16 @@ struct Moments {
 template <Storage Scalar>
 Eigen::VectorXd mean_about(const ConstBlockView<Scalar>& features, Index k, const Eigen::VectorXd& weights);
 
+// What the caller was given them as, for the words of a refusal.
+struct FeatureNames {
+  std::string_view features = "the features", weights = "weights";
+};
+
 // Throws std::invalid_argument for fewer than two rows, or weights that are not one per row, negative, not finite, or
 // positive for fewer than two rows. Empty weights weigh all rows the same.
+ITSPACE_API void check_features(Index rows, Index cols, const Eigen::VectorXd& weights, const FeatureNames& names = {});
+
+// Checks the features so.
 template <Storage Scalar>
 Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights);
 

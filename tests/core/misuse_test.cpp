@@ -209,7 +209,7 @@ TYPED_TEST(Doors, OfFeaturesRefuseWeightsThatAreNotFinite) {
     const Block<TypeParam> features = this->identity, factor = this->identity.leftCols(2);
     Eigen::VectorXd weights = Eigen::VectorXd::Ones(4);
     weights(3) = static_cast<double>(poison);
-    const auto refused = [&](auto call) { expect_misuse({"weight 3 is " + word, "finite"}, call); };
+    const auto refused = [&](auto call) { expect_misuse({"weights[3] is " + word, "finite"}, call); };
     refused([&] { covariance<TypeParam>(features, weights); });
     refused([&] { centred_factor<TypeParam>(features, weights); });
     refused([&] { compact_factor<TypeParam>(features, weights); });
