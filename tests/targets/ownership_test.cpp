@@ -122,6 +122,7 @@ static_assert(std::is_constructible_v<TargetRef<double>, const DenseTarget<doubl
 static_assert(!std::is_constructible_v<TargetRef<double>, DenseTarget<double>>, "it would refer to a temporary");
 static_assert(!std::is_constructible_v<BlockView<double>, const Block<double>&>);
 static_assert(!std::is_constructible_v<BlockView<double>, Block<double>>);
+static_assert(!std::is_constructible_v<BlockView<double>, ConstBlockView<double>>, "it is for reading");
 
 }  // namespace
 }  // namespace itspace::test
