@@ -109,7 +109,7 @@ class ITSPACE_API HostSpace {
   void multiply(const ConstView& a, const Small& m, View out, Write write);
   void blend(const ConstView& y, const ConstView& b, double alpha, View out);
   void scale_columns(View block, const SmallVector& factors);
-  void copy(const ConstView& from, View to) { to = from; }
+  void copy(const ConstView& from, View to);
   void set_zero(View block) { block.setZero(); }
   void fill_normal(const Random& random, View out) { random.fill_normal<Scalar>(out); }
   void poison(View block);

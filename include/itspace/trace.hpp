@@ -61,10 +61,11 @@ struct Step {
   double objective = not_a_number;        // F(Y_k) = W2^2(Y_k Y_k', Sigma)
   double resolution = not_a_number;       // how finely the objective is known: |objective - F(Y_k)| is at most this
   double certificate_gap = not_a_number;  // eps = tr(G^(1/2)) - tr(M'G) >= 0
-  double feasibility = not_a_number;      // ||Q||_2 of the certificate before it was normalised
-  double orthogonality = not_a_number;    // ||M'GM - I||_F on the directions the Gram matrix has
-  Index gram_rank = 0;                    // directions of Y_k that the target sees (the others were flagged as null)
-  std::optional<Route> route;             // the route that computed it
+  double feasibility =
+      not_a_number;  // ||Q||_2 of the certificate before it was normalised; where that is 1 to rounding, a bound
+  double orthogonality = not_a_number;  // ||M'GM - I||_F on the directions the Gram matrix has
+  Index gram_rank = 0;                  // directions of Y_k that the target sees (the others were flagged as null)
+  std::optional<Route> route;           // the route that computed it
 
   // The step that made Y_k.
   double alpha = not_a_number;

@@ -17,6 +17,9 @@ constexpr double eps64 = std::numeric_limits<double>::epsilon();
 // Coefficients whose sizes differ by no more than this lose nothing that counts when they are mixed.
 constexpr double mixed_safely = 30;
 
+// Columns that are orthonormal to this have their norm bounded rather than computed.
+constexpr double near_orthonormal = 1e-11;
+
 // The power of two just above |x|, as an exponent; 0 for x = 0.
 int exponent_of(double x) {
   int exponent = 0;
@@ -156,11 +159,19 @@ void measure_certificate(const Small& theta, const Small& coordinates, const Cer
   // a = I up to rounding where all weights are 1.
   const Small product = parts.weights.asDiagonal() * (parts.columns.transpose() * theta_columns);
   const Small a = 0.5 * (product * parts.weights.asDiagonal() + parts.weights.asDiagonal() * product.transpose());
-  SmallVector values;
-  certificate.finite = symmetric_eigenvalues(a, values);
-  if (!certificate.finite) return;
-  certificate.feasibility = values.size() > 0 ? std::sqrt(std::max(0.0, values.maxCoeff())) : 0;
   certificate.orthogonality = (a - Small::Identity(a.rows(), a.cols())).norm();
+  certificate.finite = std::isfinite(certificate.orthogonality);
+  if (!certificate.finite) return;
+  if (a.rows() == 0) {
+    certificate.feasibility = 0;
+  } else if (certificate.orthogonality <= near_orthonormal) {
+    certificate.feasibility = std::sqrt(1 + certificate.orthogonality);  // lambda_max(I + E) <= 1 + ||E||
+  } else {
+    SmallVector values;
+    certificate.finite = symmetric_eigenvalues(a, values);
+    if (!certificate.finite) return;
+    certificate.feasibility = std::sqrt(std::max(0.0, values.maxCoeff()));
+  }
 
   // diag(f) a diag(f) <= I for f_i^-2 = max(1, a_ii + sum_j |a_ij| (d_i/d_j)^(1/2)): Gershgorin's bound, scaled so that
   // the rounding of doubtful directions (a_ij is about (d_i d_j)^(1/2)) shortens them and not the healthy ones.

@@ -42,6 +42,11 @@ void HostSpace<Scalar>::blend(const ConstView& y, const ConstView& b, double alp
 }
 
 template <Storage Scalar>
+void HostSpace<Scalar>::copy(const ConstView& from, View to) {
+  kernels::copy<Scalar>(from, to);
+}
+
+template <Storage Scalar>
 void HostSpace<Scalar>::scale_columns(View block, const SmallVector& factors) {
   kernels::scale_columns<Scalar>(factors, block);
 }

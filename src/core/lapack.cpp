@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lapack.hpp"
 
+#include "kernels/small_svd.hpp"
+
 #include "core/require.hpp"
 
 #include <cblas.h>
@@ -126,6 +128,17 @@ bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small
               "dgesvd");
 }
 
+// For small matrices, square or tall; their squares must be numbers.
+bool small_svd(const Small& a, bool full, Svd& out) {
+  constexpr double largest = 1e100, smallest = 1e-100;
+  const Index m = a.rows(), n = a.cols();
+  if (n > m || n > kernels::most_jacobi_columns || (full && m != n)) return false;
+  const double size = a.cwiseAbs().maxCoeff();
+  if (!(size > smallest && size < largest)) return false;
+  out.v.resize(n, n);
+  return kernels::jacobi_svd(m, n, a.data(), out.u.data(), out.s.data(), out.v.data());
+}
+
 }  // namespace
 
 namespace lapack_work {
@@ -209,8 +222,9 @@ bool svd(const Small& a, SvdSize size, Svd& out) {
     out.v.setIdentity(n, full ? n : 0);
     return true;
   }
-  Small vt(full ? n : k, n);
   out.u.resize(m, full ? m : k);
+  if (small_svd(a, full, out)) return true;
+  Small vt(full ? n : k, n);
   const bool converged = any_svd(full ? lapack_work::Vectors::full : lapack_work::Vectors::thin, a, out.s, &out.u, &vt);
   out.v = vt.transpose();
   return converged;

@@ -183,6 +183,16 @@ void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, dou
 }
 
 template <Storage Scalar>
+void copy(const ConstBlockView<Scalar>& from, BlockView<Scalar> to) {
+  const Index parts = parts_for_values(from.rows(), from.cols());
+  run_parts(parts, [&](Index part) {
+    const Range range = part_of(from.rows(), parts, part);
+    for (Index i = range.begin; i < range.end; ++i)
+      std::copy_n(from.data() + i * from.outerStride(), from.cols(), to.data() + i * to.outerStride());
+  });
+}
+
+template <Storage Scalar>
 void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
   const Index parts = parts_for_values(block.rows(), block.cols());
   run_parts(parts, [&](Index part) {
@@ -200,6 +210,7 @@ void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
   template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                    \
   template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                \
   template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>); \
+  template void copy(const ConstBlockView<Scalar>&, BlockView<Scalar>);                                         \
   template void scale_columns(const SmallVector&, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

@@ -58,6 +58,10 @@ BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Sca
 template <Storage Scalar>
 void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out);
 
+// to = from.
+template <Storage Scalar>
+void copy(const ConstBlockView<Scalar>& from, BlockView<Scalar> to);
+
 // Column j of the block times factors(j).
 template <Storage Scalar>
 void scale_columns(const SmallVector& factors, BlockView<Scalar> block);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -31,7 +32,7 @@ void pause_briefly() {
 // Nobody burns a processor that others want.
 template <class Value>
 void wait_while(const std::atomic<Value>& value, Value old) {
-  constexpr auto awake = std::chrono::microseconds(30);
+  constexpr auto awake = std::chrono::microseconds(100);
   constexpr int looks = 64;
   const auto begin = std::chrono::steady_clock::now();
   do {
@@ -43,6 +44,24 @@ void wait_while(const std::atomic<Value>& value, Value old) {
   value.wait(old, std::memory_order_acquire);
 }
 
+// What is left of a share of the parts, in one word, so that whoever claims the next one knows that the round is still
+// on: the round, how many parts the share has, and how many of them are taken.
+struct Share {
+  static constexpr int bits = 18;
+  static constexpr std::uint64_t mask = (std::uint64_t(1) << bits) - 1;
+
+  static std::uint64_t pack(std::uint32_t round, std::uint64_t count, std::uint64_t taken) {
+    return (std::uint64_t(round) << (2 * bits)) | (count << bits) | taken;
+  }
+  static bool is_of(std::uint64_t share, std::uint32_t round) {
+    return share >> (2 * bits) == pack(round, 0, 0) >> (2 * bits);
+  }
+  static std::uint64_t count(std::uint64_t share) { return (share >> bits) & mask; }
+  static std::uint64_t taken(std::uint64_t share) { return share & mask; }
+};
+constexpr Index most_parts_of_a_round = Index(Share::mask);
+constexpr Index most_pool_threads = 256;
+
 class Pool {
  public:
   // False where another caller has it.
@@ -52,14 +71,18 @@ class Pool {
     while (workers_ < threads - 1 && add_worker()) ++workers_;
     work_.store(work, std::memory_order_relaxed);
     context_.store(context, std::memory_order_relaxed);
-    parts_.store(static_cast<std::uint32_t>(parts), std::memory_order_relaxed);
-    helpers_.store(static_cast<std::uint32_t>(threads - 1), std::memory_order_relaxed);
+    parts_.store(parts, std::memory_order_relaxed);
+    threads_.store(threads, std::memory_order_relaxed);
     unfinished_.store(static_cast<std::uint32_t>(parts), std::memory_order_relaxed);
     const std::uint32_t round = round_.load(std::memory_order_relaxed) + 1;
-    next_.store(std::uint64_t(round) << 32, std::memory_order_release);
+    for (Index share = 0; share < threads; ++share) {
+      const auto count =
+          static_cast<std::uint64_t>(first_of(share + 1, parts, threads) - first_of(share, parts, threads));
+      shares_[static_cast<std::size_t>(share)].left.store(Share::pack(round, count, 0), std::memory_order_release);
+    }
     round_.store(round, std::memory_order_release);
     round_.notify_all();
-    claim_parts(round);
+    claim_parts(round, 0);
     for (std::uint32_t left = unfinished_.load(std::memory_order_acquire); left != 0;
          left = unfinished_.load(std::memory_order_acquire))
       wait_while(unfinished_, left);
@@ -67,38 +90,51 @@ class Pool {
   }
 
  private:
+  struct alignas(64) Line {
+    std::atomic<std::uint64_t> left = 0;
+  };
+
+  static Index first_of(Index share, Index parts, Index threads) { return parts * share / threads; }
+
   bool add_worker() {
     try {
-      std::thread([this, number = workers_] { serve(static_cast<std::uint32_t>(number)); }).detach();
+      std::thread([this, number = workers_ + 1] { serve(number); }).detach();
       return true;
     } catch (const std::system_error&) {
       return false;  // fewer threads then
     }
   }
 
-  [[noreturn]] void serve(std::uint32_t number) {
+  [[noreturn]] void serve(Index number) {
     in_part = true;
     std::uint32_t seen = 0;
     for (;;) {
       wait_while(round_, seen);
       seen = round_.load(std::memory_order_acquire);
-      if (number < helpers_.load(std::memory_order_relaxed)) claim_parts(seen);
+      claim_parts(seen, number);
     }
   }
 
-  // A worker that comes late, when another round is on or all parts are taken, claims nothing: the round is part of
-  // what is compared.
-  void claim_parts(std::uint32_t round) {
+  // Each thread has a share of the parts, the same in every sweep over the same data, which its caches then hold; when
+  // it is done it takes from the others' shares. A worker that comes late, when the round is over, claims nothing.
+  void claim_parts(std::uint32_t round, Index number) {
+    const Index threads = threads_.load(std::memory_order_relaxed);
+    if (number >= threads) return;
     const bool outer = std::exchange(in_part, true);
-    for (;;) {
-      std::uint64_t next = next_.load(std::memory_order_acquire);
-      const auto work = work_.load(std::memory_order_relaxed);
-      void* const context = context_.load(std::memory_order_relaxed);
-      const std::uint32_t parts = parts_.load(std::memory_order_relaxed);
-      if (next >> 32 != round || static_cast<std::uint32_t>(next) >= parts) break;
-      if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
-      work(context, static_cast<Index>(static_cast<std::uint32_t>(next)));
-      if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
+    for (Index turn = 0; turn < threads; ++turn) {
+      const Index share = (number + turn) % threads;
+      auto& left = shares_[static_cast<std::size_t>(share)].left;
+      for (std::uint64_t state = left.load(std::memory_order_acquire);
+           Share::is_of(state, round) && Share::taken(state) < Share::count(state);) {
+        if (!left.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) continue;
+        // The round lasts until this part is done: what describes it stays.
+        const Index first =
+            first_of(share, parts_.load(std::memory_order_relaxed), threads_.load(std::memory_order_relaxed));
+        const auto work = work_.load(std::memory_order_relaxed);
+        work(context_.load(std::memory_order_relaxed), first + static_cast<Index>(Share::taken(state)));
+        if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
+        state = left.load(std::memory_order_acquire);
+      }
     }
     in_part = outer;
   }
@@ -107,10 +143,10 @@ class Pool {
   Index workers_ = 0;
   std::atomic<void (*)(void*, Index)> work_ = nullptr;
   std::atomic<void*> context_ = nullptr;
-  std::atomic<std::uint32_t> parts_ = 0, helpers_ = 0;
+  std::atomic<Index> parts_ = 0, threads_ = 0;
   alignas(64) std::atomic<std::uint32_t> round_ = 0;
-  alignas(64) std::atomic<std::uint64_t> next_ = 0;  // the round, and the next part of it
   alignas(64) std::atomic<std::uint32_t> unfinished_ = 0;
+  std::array<Line, most_pool_threads> shares_;
 };
 
 // Never destroyed: its threads may outlive static objects. After fork the child has no such threads, and starts anew.
@@ -138,8 +174,8 @@ bool inside_part() {
 }
 
 void run_parts(Index parts, Index threads, void (*work)(void*, Index), void* context) {
-  threads = std::min({parts, threads, itspace::threads()});
-  if (threads > 1 && !in_part && pool().run(parts, threads, work, context)) return;
+  threads = std::min({parts, threads, itspace::threads(), most_pool_threads});
+  if (threads > 1 && parts <= most_parts_of_a_round && !in_part && pool().run(parts, threads, work, context)) return;
   for (Index part = 0; part < parts; ++part) work(context, part);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Work in parts, on the calling thread and those of one pool. Parts are fixed by the caller and claimed by whoever is
-// free, so a thread that the system has set aside delays nobody but the part it holds, and results do not depend on who
-// computed what.
+// Work in parts, on the calling thread and those of one pool. Parts are fixed by the caller. Each thread has a share of
+// them, and takes from the others' when it is done with its own: a thread that the system has set aside delays nobody
+// but the part it holds, and results do not depend on who computed what.
 #pragma once
 
 #include <itspace/block.hpp>
@@ -12,8 +12,9 @@
 
 namespace itspace::kernels {
 
-// work(context, part) for part = 0 .. parts - 1, once each; returns when all are done. `work` must not throw. Inside a
-// part, and while the pool serves another caller, all parts are done by the calling thread.
+// work(context, part) for part = 0 .. parts - 1 (up to 2^18 of them; more are done alone), once each; returns when all
+// are done. `work` must not throw. Inside a part, and while the pool serves another caller, all parts are done by the
+// calling thread.
 void run_parts(Index parts, Index threads, void (*work)(void*, Index), void* context);
 
 // On at most so many threads; without a number, on one for each part.

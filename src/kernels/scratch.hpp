@@ -23,6 +23,7 @@ enum class Scratch {
   partial_sums,
   small_matrix,
   group_products,
+  jacobi_columns,
   inner
 };
 
