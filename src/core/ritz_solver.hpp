@@ -67,6 +67,7 @@ class RitzSolver {
   void cut_pencil();   // to the columns that are left of it
   bool project(Index count, RitzPairs& pairs);
   double combined_error(const Small& c) const;
+  bool is_worth_its_rounding(const RitzPairs& pairs) const;
 
   View columns(Block& block, Index first, Index count) { return space_.columns(block, first, count); }
   View v() { return columns(s_, 0, v_cols_); }

@@ -32,6 +32,9 @@ inline constexpr double mostly_rounding = 0.25;
 template <Storage Scalar>
 inline const double most_error = 1 / (30 * std::sqrt(static_cast<double>(std::numeric_limits<Scalar>::epsilon())));
 
+// Above this P must show that it is worth its rounding: near the end it is not, and F would wander.
+inline constexpr double suspicious_error = 30;
+
 // Y lies in the subspace when what is left of it is storage rounding.
 inline constexpr double most_outside = 32;
 
@@ -250,6 +253,20 @@ double RitzSolver<S>::combined_error(const Small& c) const {
   return std::sqrt(squares.maxCoeff() + 0.25);  // and the rounding of the combination itself
 }
 
+// Whether P adds more to the leading Ritz values than the rounding that comes with it.
+template <Space S>
+bool RitzSolver<S>::is_worth_its_rounding(const RitzPairs& pairs) const {
+  const double error = combined_error(pairs.vectors);
+  if (error <= ritz_detail::suspicious_error) return true;
+  if (error > ritz_detail::most_error<Scalar>) return false;
+  const Index rest = v_cols_ + q_cols_;
+  RitzPairs without;
+  if (!ritz_pairs(h_.topLeftCorner(rest, rest), m_.topLeftCorner(rest, rest), rank_, without)) return true;
+  const Index count = std::min({rank_, pairs.values.size(), without.values.size()});
+  const double gain = pairs.values.head(count).sum() - without.values.head(count).sum();
+  return gain > static_cast<double>(rank_) * error * product_.energy_noise() * point_.data.target_norm;
+}
+
 template <Space S>
 StepOutcome RitzSolver<S>::make_step(bool last) {
   const StepOutcome not_finite{std::nullopt, Status::not_finite, ""};
@@ -257,7 +274,7 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   RitzPairs pairs;
   if (!project(wide ? cols() : width_, pairs)) return not_finite;
   // P is given up too where it would carry more rounding into V than it is worth.
-  if (p_cols_ > 0 && combined_error(pairs.vectors) > ritz_detail::most_error<Scalar>) {
+  if (p_cols_ > 0 && !is_worth_its_rounding(pairs)) {
     p_cols_ = 0;
     cut_pencil();
     m_ = gram(space_, columns(s_, 0, cols()), columns(s_, 0, cols()));  // a corner has not the same last bits
