@@ -10,11 +10,9 @@
 #include <itspace/align.hpp>
 #include <itspace/targets.hpp>
 
-#include <rapidcheck.h>
-
 #include <ostream>
-#include <sstream>
 #include <string>
+#include <vector>
 
 namespace itspace {
 
@@ -77,26 +75,11 @@ Real worst_broken_descent(const Oracle& oracle, const Result<Scalar>& result, do
 }
 
 // Problems for RapidCheck: small, of any spectrum given, with ranks from 1 to d. They shrink to d = r = 1, seed 0.
-inline ProblemShape draw_shape(Index largest_dim, const std::vector<Spectrum>& spectra) {
-  ProblemShape shape;
-  shape.dim = *rc::gen::inRange<Index>(1, largest_dim + 1).as("dim");
-  shape.rank = *rc::gen::inRange<Index>(1, shape.dim + 1).as("rank");
-  shape.seed = *rc::gen::inRange<std::uint64_t>(0, 1 << 20).as("seed");
-  shape.spectrum = *rc::gen::elementOf(spectra).as("spectrum");
-  return shape;
-}
+ProblemShape draw_shape(Index largest_dim, const std::vector<Spectrum>& spectra);
 
-inline std::vector<Spectrum> full_rank() {
-  return {std::begin(full_rank_spectra), std::end(full_rank_spectra)};
-}
-inline std::vector<Spectrum> any_rank() {
-  return {std::begin(all_spectra), std::end(all_spectra)};
-}
+std::vector<Spectrum> full_rank();
+std::vector<Spectrum> any_rank();
 
-inline std::string describe(const ProblemShape& shape) {
-  std::ostringstream text;
-  text << "d=" << shape.dim << " r=" << shape.rank << " seed=" << shape.seed << " " << shape.spectrum;
-  return text.str();
-}
+std::string describe(const ProblemShape& shape);
 
 }  // namespace itspace::test
