@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 namespace itspace::cli {
@@ -29,6 +30,8 @@ Examples:
       the same from features; w2, w2_squared, covariance_part and mean_part as JSON
   itspace distance Y.npy target.npy --as factor,covariance
       from a factor of `itspace align` to its target
+  itspace distance a.npy b.npy --accuracy 0
+      by the sum of squares, the most accurate way, which takes several times as long
 
 The two inputs may be of different kinds. auto: `sigma` of an .npz, or a square symmetric array, is a
 covariance; anything else is features, one sample per row; a factor has to be called one.)";
@@ -36,31 +39,65 @@ covariance; anything else is features, one sample per row; a factor has to be ca
 struct Arguments {
   Request a{"A", "--as"}, b{"B", "--as"};
   std::string as = "auto", key;
+  double accuracy = default_accuracy.relative;
   bool means = false, squared = false, trust = false, json = false, quiet = false;
+
+  Checks checks() const { return {.trust = trust, .quiet = quiet}; }
 };
 
 template <Storage Scalar>
-Distance distance_between(const Input<Scalar>& a, const Input<Scalar>& b, bool means) {
-  const bool same_kind = a.kind == b.kind;
-  if (same_kind && a.kind == Kind::features) {
-    Distance distance = guard_overflow([&] { return features_distance<Scalar>(a.values.view(), b.values.view()); });
-    if (!means) distance.mean_part = 0;
+bool are(Kind kind, const Input<Scalar>& a, const Input<Scalar>& b) {
+  return a.kind == kind && b.kind == kind;
+}
+
+template <Storage Scalar>
+double by_factors(const Input<Scalar>& a, const Input<Scalar>& b) {
+  return guard_overflow([&] { return factor_distance_squared(factor_of(a), factor_of(b)); });
+}
+
+// The distance factors both covariances, or as good as: what it saw of them is not checked again.
+template <Storage Scalar>
+double between_covariances(const Arguments& given, const Input<Scalar>& a, const Input<Scalar>& b) {
+  DenseDistance found;
+  bool refused = false;
+  try {
+    found = dense_distance<Scalar>(a.values.view(), b.values.view(), {given.accuracy, 0});
+  } catch (const std::invalid_argument&) {
+    refused = true;
+  }
+  if (!given.trust && !found.first_is_definite) check_entries(a, given.checks());
+  if (!given.trust && !found.second_is_definite) check_entries(b, given.checks());
+  // Covariances that are none, but trusted, or numbers out of range, which the factors name.
+  return refused ? by_factors(a, b) : found.squared;
+}
+
+template <Storage Scalar>
+Distance distance_between(const Arguments& given, const Input<Scalar>& a, const Input<Scalar>& b) {
+  if (are(Kind::features, a, b)) {
+    Distance distance = guard_overflow([&] {
+      return features_distance<Scalar>(a.values.view(), b.values.view(), {given.accuracy, 0});
+    });
+    if (!given.means) distance.mean_part = 0;
     return distance;
   }
   Distance distance;
-  if (means) distance.mean_part = mean_distance_squared(mean_of(a), mean_of(b));  // first: it may refuse
-  distance.covariance_part = guard_overflow([&] {
-    return same_kind && a.kind == Kind::covariance ? dense_distance_squared<Scalar>(a.values.view(), b.values.view())
-                                                   : factor_distance_squared(factor_of(a), factor_of(b));
-  });
+  if (given.means) distance.mean_part = mean_distance_squared(mean_of(a), mean_of(b));  // first: it may refuse
+  distance.covariance_part = are(Kind::covariance, a, b) ? between_covariances(given, a, b) : by_factors(a, b);
   return distance;
 }
 
 template <Storage Scalar>
 int run_in(const Arguments& given, io::Array array_a, io::Array array_b) {
-  const Checks checks{.trust = given.trust, .quiet = given.quiet};
-  const auto a = load<Scalar>(given.a, std::move(array_a), checks);
-  const auto b = load<Scalar>(given.b, std::move(array_b), checks);
+  const auto a = load<Scalar>(given.a, std::move(array_a), Checks{.trust = true});
+  const auto b = load<Scalar>(given.b, std::move(array_b), Checks{.trust = true});
+  for (const auto* input : {&a, &b}) {
+    if (given.trust || input->kind != Kind::covariance) continue;
+    // Of two covariances the spectrum is left to their distance.
+    if (are(Kind::covariance, a, b))
+      check_symmetry(*input);
+    else
+      check_entries(*input, given.checks());
+  }
   if (!given.quiet) {
     print_note(a.note());
     print_note(b.note());
@@ -68,7 +105,7 @@ int run_in(const Arguments& given, io::Array array_a, io::Array array_b) {
   check_same_dim(a, b);
   Progress progress(!given.quiet && std::max(a.dim(), b.dim()) >= long_work);
   progress.show("computing the distance");
-  const Distance distance = distance_between(a, b, given.means);
+  const Distance distance = distance_between(given, a, b);
   progress.clear();
   const bool finite = check_finite_result({{"w2_squared", distance.squared()}});
   const int code = finite ? exit_code::success : exit_code::outcome;
@@ -89,6 +126,7 @@ int run_in(const Arguments& given, io::Array array_a, io::Array array_b) {
 }
 
 int run(Arguments& given) {
+  check_not_negative("--accuracy", given.accuracy);
   const auto [as_a, as_b] = one_or_two("--as", given.as);
   given.a.as = kind_named("--as", as_a);
   given.b.as = kind_named("--as", as_b);
@@ -116,6 +154,10 @@ Command add_distance(CLI::App& program) {
                 "add the squared distance of the means: of the features, or mu of an .npz.\n"
                 "For FID statistics this makes w2_squared the FID");
   app->add_flag("--squared", given->squared, "print W2^2 instead of W2");
+  add_real(*app, "--accuracy", given->accuracy,
+           "how good W2^2 must be, as a share of itself: the cheapest way whose bound\n"
+           "on its rounding is within that. 0: the sum of squares. For covariances and features")
+      ->default_str(fmt::format("{:g}", given->accuracy));
   add_trust(*app, given->trust);
   add_threads(*app);
   app->add_flag("--json", given->json, "print one JSON object");

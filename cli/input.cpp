@@ -46,25 +46,6 @@ Verdict classify(const Request& request, const io::Array& array, const HeldBlock
 }
 
 template <Storage Scalar>
-void check_entries(const Input<Scalar>& input, const Checks& checks) {
-  Progress progress(!checks.quiet && input.values.rows() >= long_work);
-  progress.show(fmt::format("checking {}", quoted(input.request.path)));
-  try {
-    check_covariance<Scalar>(input.values.view(), rounding_of<Scalar>(input.array), checks.ridge);
-  } catch (const std::invalid_argument& error) {
-    misuse(
-        fmt::format("{}: {}", quoted(input.request.path), error.what()),
-        checks.takes_ridge ? "--ridge X adds X to its diagonal, --trust skips this check" : "--trust skips this check");
-  } catch (const std::bad_alloc&) {
-    throw std::runtime_error(
-        fmt::format("{}: there is no memory to check that it is positive semidefinite: that takes copies of its {} in "
-                    "float64\n--trust skips this check, for a matrix that is known to be a covariance; or raise the "
-                    "limit of memory",
-                    quoted(input.request.path), shape_text(input.values.rows(), input.values.cols())));
-  }
-}
-
-template <Storage Scalar>
 void check_kind(const Input<Scalar>& input, const Checks& checks) {
   const Index rows = input.values.rows(), cols = input.values.cols();
   const auto path = quoted(input.request.path);
@@ -128,6 +109,25 @@ Input<Scalar> load(const Request& request, io::Array array, const Checks& checks
   Input<Scalar> input{request, std::move(array), std::move(values), kind, std::move(why)};
   check_kind(input, checks);
   return input;
+}
+
+template <Storage Scalar>
+void check_entries(const Input<Scalar>& covariance, const Checks& checks) {
+  Progress progress(!checks.quiet && covariance.values.rows() >= long_work);
+  progress.show(fmt::format("checking {}", quoted(covariance.request.path)));
+  try {
+    check_covariance<Scalar>(covariance.values.view(), rounding_of<Scalar>(covariance.array), checks.ridge);
+  } catch (const std::invalid_argument& error) {
+    misuse(
+        fmt::format("{}: {}", quoted(covariance.request.path), error.what()),
+        checks.takes_ridge ? "--ridge X adds X to its diagonal, --trust skips this check" : "--trust skips this check");
+  } catch (const std::bad_alloc&) {
+    throw std::runtime_error(
+        fmt::format("{}: there is no memory to check that it is positive semidefinite: that takes copies of its {} in "
+                    "float64\n--trust skips this check, for a matrix that is known to be a covariance; or raise the "
+                    "limit of memory",
+                    quoted(covariance.request.path), shape_text(covariance.values.rows(), covariance.values.cols())));
+  }
 }
 
 template <Storage Scalar>
@@ -201,6 +201,7 @@ void check_same_dim(const Input<A>& a, const Input<B>& b) {
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                 \
   template struct Input<Scalar>;                                                                                    \
   template Input<Scalar> load<Scalar>(const Request&, io::Array, const Checks&, const std::optional<FactorShape>&); \
+  template void check_entries<Scalar>(const Input<Scalar>&, const Checks&);                                         \
   template void check_symmetry<Scalar>(const Input<Scalar>&);                                                       \
   template void check_spectrum<Scalar>(const Input<Scalar>&, const Eigen::VectorXd&);                               \
   template Eigen::VectorXd mean_of<Scalar>(const Input<Scalar>&);                                                   \

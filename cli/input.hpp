@@ -67,8 +67,10 @@ template <Storage Scalar>
 Input<Scalar> load(const Request& request, io::Array array, const Checks& checks,
                    const std::optional<FactorShape>& expected = std::nullopt);
 
-// What load() asks of a covariance, in two halves, for a command that computes its spectrum anyway.
+// What load() asks of a covariance; and the same in two halves, for a command that computes its spectrum anyway.
 // @throws std::invalid_argument.
+template <Storage Scalar>
+void check_entries(const Input<Scalar>& covariance, const Checks& checks);
 template <Storage Scalar>
 void check_symmetry(const Input<Scalar>& covariance);
 template <Storage Scalar>

@@ -30,7 +30,9 @@ def _stack(value: Any, name: str) -> "tuple[np.ndarray, Any]":
     return checked, wrap
 
 
-def bures_wasserstein(A: Array, B: Array, *, squared: bool = False, paired: bool = False) -> Any:
+def bures_wasserstein(
+    A: Array, B: Array, *, squared: bool = False, paired: bool = False, accuracy: float = 1e-8
+) -> Any:
     """The Bures-Wasserstein distance between covariances: W2 of centred Gaussians.
 
     Parameters
@@ -42,6 +44,10 @@ def bures_wasserstein(A: Array, B: Array, *, squared: bool = False, paired: bool
         Return W2^2 instead of W2.
     paired : bool
         For two stacks of n: the n distances between A[i] and B[i], instead of all pairs.
+    accuracy : float
+        How good W2^2 must be, as a share of itself (1e-8). Each distance is computed by the cheapest way whose bound on its
+        rounding is within that; 0 asks for the sum of squares, the most accurate one, which takes several times as long.
+        All distances of this module have it.
 
     Returns
     -------
@@ -72,7 +78,7 @@ def bures_wasserstein(A: Array, B: Array, *, squared: bool = False, paired: bool
         lead = first.shape[:-2]
     a = first.astype(dtype, copy=False).reshape((-1, d, d))
     b = second.astype(dtype, copy=False).reshape((-1, d, d))
-    out = _core.distances_squared(a, b, bool(paired)).reshape(lead)
+    out = _core.distances_squared(a, b, bool(paired), number(accuracy, "accuracy")).reshape(lead)
     if not squared:
         out = np.sqrt(out)
     if not lead:
@@ -80,7 +86,7 @@ def bures_wasserstein(A: Array, B: Array, *, squared: bool = False, paired: bool
     return give(out.astype(dtype, copy=False), wrap)
 
 
-def _gaussian_parts(mu1: Any, C1: Any, mu2: Any, C2: Any, names: "tuple[str, str, str, str]", frechet: bool) -> float:
+def _gaussian_parts(mu1: Any, C1: Any, mu2: Any, C2: Any, names: "tuple[str, str, str, str]", accuracy: float) -> float:
     means = [vector(np.atleast_1d(take(mu, name)[0]), name) for mu, name in ((mu1, names[0]), (mu2, names[2]))]
     covariances = [np.atleast_2d(take(C, name)[0]) for C, name in ((C1, names[1]), (C2, names[3]))]
     covariances = [matrix(C, name) for C, name in zip(covariances, (names[1], names[3]))]
@@ -95,11 +101,13 @@ def _gaussian_parts(mu1: Any, C1: Any, mu2: Any, C2: Any, names: "tuple[str, str
     covariances = [covariance(C, name) for C, name in zip(covariances, (names[1], names[3]))]
     dtype = common(*covariances)
     a, b = (C.astype(dtype, copy=False) for C in covariances)
-    return _core.distance_squared(a, b, frechet) + _core.mean_distance_squared(means[0], means[1])
+    return _core.distance_squared(a, b, number(accuracy, "accuracy")) + _core.mean_distance_squared(means[0], means[1])
 
 
-def gaussian_w2(mu1: Array, C1: Array, mu2: Array, C2: Array, *, squared: bool = False) -> float:
-    """W2 between the Gaussians N(mu1, C1) and N(mu2, C2).
+def gaussian_w2(
+    mu1: Array, C1: Array, mu2: Array, C2: Array, *, squared: bool = False, accuracy: float = 1e-8
+) -> float:
+    """W2 between the Gaussians N(mu1, C1) and N(mu2, C2); `accuracy` as in `bures_wasserstein`.
 
     Examples
     --------
@@ -107,16 +115,18 @@ def gaussian_w2(mu1: Array, C1: Array, mu2: Array, C2: Array, *, squared: bool =
     >>> itspace.gaussian_w2([0.0, 0.0], np.eye(2), [3.0, 4.0], np.eye(2))
     5.0
     """
-    value = _gaussian_parts(mu1, C1, mu2, C2, ("mu1", "C1", "mu2", "C2"), False)
+    value = _gaussian_parts(mu1, C1, mu2, C2, ("mu1", "C1", "mu2", "C2"), accuracy)
     return value if squared else math.sqrt(value)
 
 
-def frechet_distance(mu1: Array, sigma1: Array, mu2: Array, sigma2: Array) -> float:
+def frechet_distance(
+    mu1: Array, sigma1: Array, mu2: Array, sigma2: Array, *, accuracy: float = 1e-8
+) -> float:
     """The Frechet distance of FID, in its convention: squared, ||mu1 - mu2||^2 + tr(S1 + S2 - 2 (S1 S2)^(1/2)).
 
     No matrix root is taken. The result is real, finite and 0 or more for any covariances, singular ones (fewer samples
-    than features) included, and good to 1e-8 of itself or 1e-10 of the total variance, whichever is more. It is a plain
-    float: a tensor's gradient ends here (`itspace.torch` has a loss that carries one).
+    than features) included, and its covariance part is good to `accuracy` (1e-8) of itself, as in `bures_wasserstein`.
+    It is a plain float: a tensor's gradient ends here (`itspace.torch` has a loss that carries one).
 
     Examples
     --------
@@ -124,10 +134,10 @@ def frechet_distance(mu1: Array, sigma1: Array, mu2: Array, sigma2: Array) -> fl
     >>> itspace.frechet_distance([0.0, 0.0], np.eye(2), [3.0, 4.0], 4 * np.eye(2))
     27.0
     """
-    return _gaussian_parts(mu1, sigma1, mu2, sigma2, ("mu1", "sigma1", "mu2", "sigma2"), True)
+    return _gaussian_parts(mu1, sigma1, mu2, sigma2, ("mu1", "sigma1", "mu2", "sigma2"), accuracy)
 
 
-def frechet_distance_from_features(X1: Array, X2: Array) -> float:
+def frechet_distance_from_features(X1: Array, X2: Array, *, accuracy: float = 1e-8) -> float:
     """The Frechet distance between two feature sets (n, d) and (m, d), to the accuracy of `frechet_distance`.
 
     Where a side has no more samples than features no d x d matrix is formed. The samples are not changed or copied whole.
@@ -143,7 +153,9 @@ def frechet_distance_from_features(X1: Array, X2: Array) -> float:
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"X1 has {first.shape[1]} columns and X2 has {second.shape[1]}; rows are samples of one dimension")
     dtype = common(first, second)
-    covariance, means = _core.features_distance(first.astype(dtype, copy=False), second.astype(dtype, copy=False))
+    covariance, means = _core.features_distance(
+        first.astype(dtype, copy=False), second.astype(dtype, copy=False), number(accuracy, "accuracy")
+    )
     return covariance + means
 
 

@@ -22,7 +22,7 @@ StackView<Scalar> stack_of(const Stack<Scalar>& array) {
 }
 
 template <Storage Scalar>
-nb::object distances_squared(const Stack<Scalar>& a, const Stack<Scalar>& b, bool paired) {
+nb::object distances_squared(const Stack<Scalar>& a, const Stack<Scalar>& b, bool paired, double relative) {
   SignalCheck signals;
   const auto between = [&signals] { signals.poll(); };
   Eigen::VectorXd pairs;
@@ -30,27 +30,27 @@ nb::object distances_squared(const Stack<Scalar>& a, const Stack<Scalar>& b, boo
   {
     const nb::gil_scoped_release unlocked;
     if (paired)
-      pairs = paired_distances_squared<Scalar>(stack_of<Scalar>(a), stack_of<Scalar>(b), full_accuracy, between);
+      pairs = paired_distances_squared<Scalar>(stack_of<Scalar>(a), stack_of<Scalar>(b), {relative, 0}, between);
     else
-      all = cross_distances_squared<Scalar>(stack_of<Scalar>(a), stack_of<Scalar>(b), full_accuracy, between);
+      all = cross_distances_squared<Scalar>(stack_of<Scalar>(a), stack_of<Scalar>(b), {relative, 0}, between);
   }
   return paired ? to_numpy(std::move(pairs)) : to_numpy<double>(std::move(all));
 }
 
 template <Storage Scalar>
-double distance_squared(const Matrix<Scalar>& a, const Matrix<Scalar>& b, bool frechet) {
+double distance_squared(const Matrix<Scalar>& a, const Matrix<Scalar>& b, double relative) {
   const nb::gil_scoped_release unlocked;
-  return dense_distance_squared<Scalar>(view<Scalar>(a), view<Scalar>(b), frechet ? frechet_accuracy : full_accuracy);
+  return dense_distance_squared<Scalar>(view<Scalar>(a), view<Scalar>(b), {relative, 0});
 }
 
 template <Storage Scalar>
-nb::tuple features_parts(const Matrix<Scalar>& a, const Matrix<Scalar>& b) {
+nb::tuple features_parts(const Matrix<Scalar>& a, const Matrix<Scalar>& b, double relative) {
   Distance distance;
   {
     const nb::gil_scoped_release unlocked;
     check_samples<Scalar>(view<Scalar>(a), {}, "X1");
     check_samples<Scalar>(view<Scalar>(b), {}, "X2");
-    distance = features_distance<Scalar>(view<Scalar>(a), view<Scalar>(b), frechet_accuracy);
+    distance = features_distance<Scalar>(view<Scalar>(a), view<Scalar>(b), {relative, 0});
   }
   return nb::make_tuple(distance.covariance_part, distance.mean_part);
 }
@@ -107,15 +107,15 @@ void update(MomentAccumulator& moments, const Matrix<Scalar>& batch) {
 // @pre nobody changes either meanwhile: the GIL, which would keep others out, is given away.
 double moments_distance(const MomentAccumulator& a, const MomentAccumulator& b) {
   const nb::gil_scoped_release unlocked;
-  return dense_distance_squared<double>(a.covariance(), b.covariance(), frechet_accuracy) +
-         mean_distance_squared(a.mean(), b.mean());
+  return dense_distance_squared<double>(a.covariance(), b.covariance()) + mean_distance_squared(a.mean(), b.mean());
 }
 
 template <Storage Scalar>
 void add_typed(nb::module_& module, nb::class_<MomentAccumulator>& moments) {
-  module.def("distances_squared", &distances_squared<Scalar>, nb::arg("a"), nb::arg("b"), nb::arg("paired"));
-  module.def("distance_squared", &distance_squared<Scalar>, nb::arg("a"), nb::arg("b"), nb::arg("frechet"));
-  module.def("features_distance", &features_parts<Scalar>, nb::arg("a"), nb::arg("b"));
+  module.def("distances_squared", &distances_squared<Scalar>, nb::arg("a"), nb::arg("b"), nb::arg("paired"),
+             nb::arg("accuracy"));
+  module.def("distance_squared", &distance_squared<Scalar>, nb::arg("a"), nb::arg("b"), nb::arg("accuracy"));
+  module.def("features_distance", &features_parts<Scalar>, nb::arg("a"), nb::arg("b"), nb::arg("accuracy"));
   module.def("geodesic", &geodesic_point<Scalar>, nb::arg("a"), nb::arg("b"), nb::arg("t"));
   module.def("truncate", &truncate_covariance<Scalar>, nb::arg("sigma"), nb::arg("rank"));
   module.def("truncate_factor", &truncate_block<Scalar>, nb::arg("factor"), nb::arg("rank"));
@@ -161,6 +161,7 @@ void add_distance(nb::module_& module) {
   module.def(
       "floor_r", [](const Vector& eigenvalues, Index rank) { return floor_r(copy_of(eigenvalues), rank); },
       nb::arg("eigenvalues"), nb::arg("rank"));
+  module.def("_default_accuracy", [] { return default_accuracy.relative; });
   module.def("gap_r", &gap_r, nb::arg("objective"), nb::arg("start_objective"), nb::arg("floor"));
 }
 

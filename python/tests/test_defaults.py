@@ -34,6 +34,11 @@ def test_the_defaults_of_maps_are_those_of_the_library():
     assert (between["floor"], between["kind"]) == (MAP["floor"], MAP["kind"])
 
 
+def test_the_accuracy_of_distances_is_the_librarys():
+    for name in ("bures_wasserstein", "gaussian_w2", "frechet_distance", "frechet_distance_from_features"):
+        assert defaults_of(getattr(itspace, name))["accuracy"] == _core._default_accuracy()
+
+
 def test_the_share_that_auto_rank_explains_is_the_librarys():
     assert defaults_of(itspace.auto_rank)["threshold"] == _core._default_explained_share()
 

@@ -75,3 +75,36 @@ def test_geodesic_has_constant_speed(rng):
     full = itspace.bures_wasserstein(A, B)
     assert itspace.bures_wasserstein(A, C) == pytest.approx(0.25 * full, rel=1e-6)
     assert itspace.bures_wasserstein(C, B) == pytest.approx(0.75 * full, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [12, 40])
+def test_one_pair_has_one_distance(n):
+    """Whichever function is asked: not two numbers that agree to rounding."""
+    rng = np.random.default_rng(3)
+    A, B = np.cov(rng.standard_normal((n, 20)).T), np.cov(rng.standard_normal((60, 20)).T)
+    zero = np.zeros(20)
+    for accuracy in ({}, {"accuracy": 1e-10}, {"accuracy": 0}):
+        found = itspace.bures_wasserstein(A, B, squared=True, **accuracy)
+        assert itspace.gaussian_w2(zero, A, zero, B, squared=True, **accuracy) == found
+        assert itspace.frechet_distance(zero, A, zero, B, **accuracy) == found
+        stacks = itspace.bures_wasserstein(np.stack([A]), np.stack([B]), squared=True, **accuracy)
+        assert stacks[0, 0] == found
+
+
+def test_accuracy_keeps_small_distances():
+    """A distance far below the rounding of tr A + tr B, in every function."""
+    rng = np.random.default_rng(4)
+    L = np.eye(15) + 0.1 * rng.standard_normal((15, 15))
+    A, B = L @ L.T, (1 + 1e-9) ** 2 * (L @ L.T)
+    zero = np.zeros(15)
+    expected = 1e-18 * np.trace(A)  # (1e-9)^2 tr A
+    for found in (itspace.bures_wasserstein(A, B, squared=True), itspace.frechet_distance(zero, A, zero, B)):
+        assert found == pytest.approx(expected, rel=1e-4)  # entries are rounded to 1e-16: 1e-7 of W2
+
+
+@pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
+def test_accuracy_is_a_share(wrong):
+    with pytest.raises(ValueError, match="accuracy"):
+        itspace.bures_wasserstein(np.eye(3), 2 * np.eye(3), accuracy=wrong)
+    with pytest.raises(ValueError, match="accuracy"):
+        itspace.frechet_distance_from_features(np.eye(4), 2 * np.eye(4), accuracy=wrong)

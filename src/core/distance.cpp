@@ -54,41 +54,38 @@ double factor_distance_squared(const ConstBlockView<double>& a, const ConstBlock
 }
 
 template <Storage Scalar>
-double dense_distance_squared(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b) {
-  check_same_dimension(a.rows(), b.rows());
-  return couple(dense_factor<Scalar>(a), dense_factor<Scalar>(b)).cost();
-}
-
-template <Storage Scalar>
 double dense_distance_squared(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
                               const Accuracy& accuracy) {
-  PreparedCovariance first(a), second(b);
-  return distance_squared(first, second, accuracy);
+  return dense_distance<Scalar>(a, b, accuracy).squared;
 }
 
 template <Storage Scalar>
-Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b) {
-  check_same_dimension(a.cols(), b.cols());
-  Distance distance;
-  distance.covariance_part = factor_distance_squared(compact_factor<Scalar>(a), compact_factor<Scalar>(b));
-  distance.mean_part = mean_distance_squared(mean<Scalar>(a), mean<Scalar>(b));
-  return distance;
+DenseDistance dense_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b,
+                             const Accuracy& accuracy) {
+  PreparedCovariance first(a), second(b);
+  const double squared = distance_squared(first, second, accuracy);
+  return {squared, first.is_definite(), second.is_definite()};
 }
 
 template <Storage Scalar>
 Distance features_distance(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, const Accuracy& accuracy) {
   check_same_dimension(a.cols(), b.cols());
-  const Index d = a.cols();
-  if (a.rows() <= d || b.rows() <= d) return features_distance<Scalar>(a, b);
+  check_accuracy(accuracy);
   check_finite<Scalar>(a, "features");
   check_finite<Scalar>(b, "features");
+  const auto by_squares = [&]() -> Distance {
+    return {factor_distance_squared(compact_factor<Scalar>(a), compact_factor<Scalar>(b)),
+            mean_distance_squared(mean<Scalar>(a), mean<Scalar>(b))};
+  };
+  const Index d = a.cols();
+  if (a.rows() <= d || b.rows() <= d || wants_squares(accuracy)) return by_squares();
   const Moments of_a = gather_moments<Scalar>(a, {}), of_b = gather_moments<Scalar>(b, {});
   PreparedCovariance first(ConstBlockView<double>(Block<double>(features_covariance<Scalar>(a, of_a)))),
       second(ConstBlockView<double>(Block<double>(features_covariance<Scalar>(b, of_b))));
   // Their entries are rounded, eps ||Sigma||, which the routes' bounds have in them. The factors are not.
   if (const auto found = cheap_distance_squared(first, second, accuracy))
     return {*found, mean_distance_squared(of_a.mean, of_b.mean)};
-  return features_distance<Scalar>(a, b);
+  return by_squares();
 }
 
 template <Storage Scalar>
@@ -110,14 +107,14 @@ double target_distance_squared(const std::type_identity_t<ConstBlockView<Scalar>
   return at.certificate.objective;
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
-  template double dense_distance_squared<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&); \
-  template double dense_distance_squared<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&,  \
-                                                 const Accuracy&);                                              \
-  template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);    \
-  template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&,     \
-                                              const Accuracy&);                                                 \
-  template double target_distance_squared<Scalar>(const std::type_identity_t<ConstBlockView<Scalar>>&,          \
+#define ITSPACE_INSTANTIATE(Scalar)                                                                            \
+  template double dense_distance_squared<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, \
+                                                 const Accuracy&);                                             \
+  template DenseDistance dense_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&,  \
+                                                const Accuracy&);                                              \
+  template Distance features_distance<Scalar>(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&,    \
+                                              const Accuracy&);                                                \
+  template double target_distance_squared<Scalar>(const std::type_identity_t<ConstBlockView<Scalar>>&,         \
                                                   const TargetArgument<Scalar>&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

@@ -24,8 +24,14 @@ struct Bounded {
   double error = std::numeric_limits<double>::infinity();
 };
 
-// Products and reductions err by about eps ||A|| ||B|| in every eigenvalue lambda of L'BL, so its root by at most
-// delta/(lambda^(1/2) + delta^(1/2)); the sum takes all of these with one sign.
+// The most that lambda^(1/2) errs where lambda >= 0 is known up to delta: downwards, where the root is steepest.
+double root_error(double lambda, double delta) {
+  if (lambda <= delta) return std::sqrt(delta);
+  return delta / (std::sqrt(lambda) + std::sqrt(lambda - delta));
+}
+
+// Products and reductions err by about delta = eps ||A|| ||B|| in every eigenvalue of L'BL, Frobenius norms standing
+// for the growth with d; the sum takes the errors of all roots with one sign.
 Bounded by_eigenvalues(PreparedCovariance& a, PreparedCovariance& b) {
   const Dense* l = a.cholesky_factor();
   if (!l) return {};
@@ -33,15 +39,17 @@ Bounded by_eigenvalues(PreparedCovariance& a, PreparedCovariance& b) {
   congruence(*l, c);
   Eigen::VectorXd values;
   if (!symmetric_eigenvalues(c, values)) return {};
-  const double delta = eps64 * a.norm() * b.norm(), root_delta = std::sqrt(delta);
+  const double delta = eps64 * a.norm() * b.norm();
   double sum = 0, error = 0;
   for (const double value : values) {
-    const double root = std::sqrt(std::max(0.0, value));
-    sum += root;
-    if (delta > 0) error += delta / (root + root_delta);
+    sum += std::sqrt(std::max(0.0, value));
+    error += root_error(value, delta);
   }
-  // A negative direction of B beyond rounding is not for this route to judge.
-  if (values.minCoeff() < -static_cast<double>(values.size()) * delta) return {};
+  // A negative direction of B beyond rounding is not for this route to judge. Where none is in doubt L'BL is definite,
+  // and so is B.
+  const double least = values.minCoeff(), doubt = static_cast<double>(values.size()) * delta;
+  if (least < -doubt) return {};
+  if (least > doubt) b.show_definite();
   const double variance = a.trace() + b.trace();
   return {variance - 2 * sum, 2 * error + 4 * eps64 * variance};
 }
@@ -62,8 +70,9 @@ Bounded by_singular_values(PreparedCovariance& a, PreparedCovariance& b) {
 
 template <Storage Scalar>
 PreparedCovariance::PreparedCovariance(const ConstBlockView<Scalar>& sigma) {
-  check_symmetric<Scalar>(sigma, rounded_to_float);
+  const Asymmetry asymmetry = check_symmetric<Scalar>(sigma, rounded_to_float);
   sigma_ = sigma.template cast<double>();
+  if (asymmetry.size > 0) sigma_ = (0.5 * (sigma_ + sigma_.transpose())).eval();
   trace_ = sigma_.trace();
   norm_ = sigma_.norm();
 }
@@ -72,7 +81,10 @@ const Dense* PreparedCovariance::cholesky_factor() {
   if (!tried_cholesky_) {
     tried_cholesky_ = true;
     cholesky_ = sigma_;
-    if (!cholesky(cholesky_)) cholesky_.resize(0, 0);
+    if (cholesky(cholesky_))
+      definite_ = true;
+    else
+      cholesky_.resize(0, 0);
   }
   return cholesky_.size() > 0 ? &cholesky_ : nullptr;
 }
@@ -81,6 +93,7 @@ const Dense* PreparedCovariance::pivoted_factor() {
   if (!tried_pivoted_) {
     tried_pivoted_ = true;
     pivoted_ = pivoted_factor_of(sigma_);
+    definite_ |= pivoted_ && pivoted_->cols() == dim();
   }
   return pivoted_ ? &*pivoted_ : nullptr;
 }
@@ -96,11 +109,20 @@ const Dense& PreparedCovariance::factor() {
   return root_;
 }
 
-std::optional<double> cheap_distance_squared(PreparedCovariance& a, PreparedCovariance& b, const Accuracy& accuracy) {
+void check_accuracy(const Accuracy& accuracy) {
   // An infinite one would accept a route that does not apply.
   for (const double share : {accuracy.relative, accuracy.of_variance})
     require(share >= 0 && std::isfinite(share), "an accuracy is ", share,
             "; it is a share of the distance or of the variance, 0 or more and finite");
+}
+
+bool wants_squares(const Accuracy& accuracy) {
+  return accuracy.relative == 0 && accuracy.of_variance == 0;
+}
+
+std::optional<double> cheap_distance_squared(PreparedCovariance& a, PreparedCovariance& b, const Accuracy& accuracy) {
+  check_accuracy(accuracy);
+  if (wants_squares(accuracy)) return std::nullopt;
   const double allowed = accuracy.of_variance * (a.trace() + b.trace());
   for (const auto route : {by_eigenvalues, by_singular_values}) {
     const Bounded found = route(a, b);

@@ -16,7 +16,8 @@ namespace itspace {
 // A covariance in double with what the routes of its distances need, each made when first asked for.
 class PreparedCovariance {
  public:
-  // Throws std::invalid_argument unless sigma is square, finite and, up to float's rounding, symmetric.
+  // Throws std::invalid_argument unless sigma is square, finite and, up to float's rounding, symmetric. Triangles that
+  // differ are averaged, so that it does not depend on the route which of them counts.
   template <Storage Scalar>
   explicit PreparedCovariance(const ConstBlockView<Scalar>& sigma);
 
@@ -32,12 +33,21 @@ class PreparedCovariance {
   // The best factor there is; through eigenvalues where Sigma is indefinite, as one rounded to float may be.
   const Dense& factor();
 
+  // Whether anything above showed Sigma to be positive definite, or a route did.
+  bool is_definite() const { return definite_; }
+  void show_definite() { definite_ = true; }
+
  private:
   Dense sigma_, cholesky_, root_;
   std::optional<Dense> pivoted_;
   double trace_ = 0, norm_ = 0;
-  bool tried_cholesky_ = false, tried_pivoted_ = false;
+  bool tried_cholesky_ = false, tried_pivoted_ = false, definite_ = false;
 };
+
+// Throws std::invalid_argument unless both shares are 0 or more and finite.
+void check_accuracy(const Accuracy& accuracy);
+// Whether no bound on rounding can be small enough.
+bool wants_squares(const Accuracy& accuracy);
 
 // W2^2 by the first cheap route whose bound is good enough; nothing where none is.
 std::optional<double> cheap_distance_squared(PreparedCovariance& a, PreparedCovariance& b, const Accuracy& accuracy);

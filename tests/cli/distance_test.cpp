@@ -4,6 +4,7 @@
 #include "program.hpp"
 
 #include <itspace/covariance.hpp>
+#include <itspace/distance.hpp>
 
 #include <cmath>
 
@@ -118,9 +119,36 @@ TEST_F(DistanceCommand, Misuse) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_TRUE(mentions(refused.err, {"--as", "more than the two"}));
   write("indefinite.npy", diagonal({1, 1, -1}));
-  refused = run({"distance", "a.npy", "indefinite.npy"});
+  for (const auto& [first, second] : {std::pair{"a.npy", "indefinite.npy"}, {"indefinite.npy", "a.npy"}}) {
+    refused = run({"distance", first, second});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_TRUE(mentions(refused.err, {"indefinite.npy", "-1", "--trust"}));
+    EXPECT_EQ(run({"distance", first, second, "--trust"}).exit_code, 0);  // the direction counts as 0
+  }
+  refused = run({"distance", "a.npy", "b.npy", "--accuracy", "-1"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_TRUE(mentions(refused.err, {"indefinite.npy", "-1"}));
+  EXPECT_TRUE(mentions(refused.err, {"--accuracy", "-1"}));
+}
+
+// A direction that the other side has next to none of is looked at all the same.
+TEST_F(DistanceCommand, IndefiniteWhereTheOtherHasNoVariance) {
+  write("thin.npy", diagonal({1, 1, 1e-16}));
+  write("negative.npy", diagonal({1, 1, -1e-6}));
+  for (const auto& [first, second] : {std::pair{"thin.npy", "negative.npy"}, {"negative.npy", "thin.npy"}}) {
+    const auto refused = run({"distance", first, second});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_TRUE(mentions(refused.err, {"negative.npy", "-1e-06"}));
+  }
+}
+
+// The program's number is the library's, bit for bit, at each accuracy.
+TEST_F(DistanceCommand, IsTheLibrarysNumber) {
+  const Matrix a = covariance<double>(gaussian(60, 20, 3)), b = covariance<double>(gaussian(50, 20, 4));
+  write("x.npy", a);
+  write("y.npy", b);
+  EXPECT_EQ(distance({"x.npy", "y.npy"})["w2_squared"], dense_distance_squared<double>(a, b));
+  EXPECT_EQ(distance({"x.npy", "y.npy", "--accuracy", "0"})["w2_squared"],
+            dense_distance_squared<double>(a, b, Accuracy{}));
 }
 
 }  // namespace

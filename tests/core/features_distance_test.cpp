@@ -53,7 +53,7 @@ TYPED_TEST(FeaturesDistance, IsThatOfTheFittedGaussians) {
     const RealVector shift = weighted_mean(wide(a)) - weighted_mean(wide(b));
     EXPECT_LT(ratio<double>(distance.mean_part - shift.squaredNorm(), c.dim, centring * (size + shift.squaredNorm())),
               ratio_limit);
-    for (const Accuracy& accuracy : {frechet_accuracy, full_accuracy, Accuracy{}}) {
+    for (const Accuracy& accuracy : {default_accuracy, full_accuracy, Accuracy{}}) {
       const Distance quick = features_distance<TypeParam>(a, b, accuracy);
       const Real allowed = std::max<Real>(accuracy.relative * distance.covariance_part, accuracy.of_variance * size);
       EXPECT_LE(std::abs(Real(quick.covariance_part) - distance.covariance_part),

@@ -270,7 +270,7 @@ TYPED_TEST(Starts, NonFiniteValuesAreNamed) {
       refused([&] { mean<TypeParam>(z); });
       refused([&] { features_distance<TypeParam>(z, other); });
       refused([&] { features_distance<TypeParam>(other, z); });
-      refused([&] { features_distance<TypeParam>(other, z, frechet_accuracy); });
+      refused([&] { features_distance<TypeParam>(other, z, default_accuracy); });
       refused([&] { objective_and_features_gradient<TypeParam>(factor, z); });
       Block<TypeParam> bad = factor;
       bad(1, 1) = poison;
