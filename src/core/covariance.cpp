@@ -4,6 +4,7 @@
 #include "core/dense.hpp"
 #include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
+#include "core/leading_pairs.hpp"
 #include "core/require.hpp"
 #include "core/truncation.hpp"
 
@@ -18,11 +19,16 @@
 namespace itspace {
 namespace {
 
+template <Storage Scalar>
+void check_square(const ConstBlockView<Scalar>& sigma) {
+  require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
+  check_finite<Scalar>(sigma, "covariance");
+}
+
 // The lower triangle in double, which is what LAPACK reads; symmetric in exact arithmetic.
 template <Storage Scalar>
 Dense widened(const ConstBlockView<Scalar>& sigma) {
-  require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
-  check_finite<Scalar>(sigma, "covariance");
+  check_square<Scalar>(sigma);
   return sigma.template cast<double>();
 }
 
@@ -190,7 +196,9 @@ void check_eigenvalues(double smallest, double largest, Index dim, double eps) {
 template <Storage Scalar>
 Vector leading_eigenvalues(const ConstBlockView<Scalar>& sigma, Index count) {
   check_count(count, "count");
-  Dense wide = widened<Scalar>(sigma);
+  check_square<Scalar>(sigma);
+  if (const auto found = leading_pairs_of<Scalar>(sigma, count)) return found->values;
+  Dense wide = sigma.template cast<double>();
   Eigen::VectorXd values;
   require_converged(leading_eigenpairs(wide, count, values, nullptr), "eigenvalues of the covariance");
   return values;
@@ -200,6 +208,7 @@ Vector leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index
   check_count(count, "count");
   check_finite<double>(factor, "factor");
   Dense tall = factor.rows() >= factor.cols() ? Dense(factor) : Dense(factor.transpose());
+  if (const auto found = leading_part_of(tall, count)) return found->squares;
   const Dense triangle = qr_triangle(tall);
   Eigen::VectorXd values;
   require_converged(singular_values(triangle, values), "singular values of the factor");
@@ -208,8 +217,13 @@ Vector leading_eigenvalues_of_factor(const ConstBlockView<double>& factor, Index
 
 template <Storage Scalar, Storage Data>
 Block<Scalar> truncate(const std::type_identity_t<ConstBlockView<Data>>& sigma, Index rank) {
-  Dense wide = widened<Data>(sigma);
-  check_rank(rank, wide.rows());
+  check_square<Data>(sigma);
+  check_rank(rank, sigma.rows());
+  if (const auto found = leading_pairs_of<Data>(sigma, rank)) {
+    const Eigen::VectorXd roots = found->values.cwiseMax(0.0).cwiseSqrt();
+    return Dense(found->vectors * roots.asDiagonal()).template cast<Scalar>();
+  }
+  Dense wide = sigma.template cast<double>();
   return leading_root(wide, rank).cast<Scalar>();
 }
 

@@ -2,6 +2,7 @@
 #include "core/feature_moments.hpp"
 
 #include "core/lapack.hpp"
+#include "core/leading_pairs.hpp"
 #include "core/require.hpp"
 
 #include <algorithm>
@@ -101,6 +102,19 @@ void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments
 }
 
 template <Storage Scalar>
+Dense centred_samples(const ConstBlockView<Scalar>& features, const Moments& moments) {
+  Dense out(features.cols(), features.rows());
+  for (Index i = 0; i < features.rows(); ++i)
+    out.col(i) = moments.scale_of(i) * (features.row(i).template cast<double>().transpose() - moments.mean);
+  return out;
+}
+
+bool may_hold_centred(Index samples, Index dim, Index leading) {
+  constexpr Index most_values = Index(1) << 27;  // 1 GiB
+  return worth_iterating(std::min(samples, dim), leading) && samples <= most_values / dim;
+}
+
+template <Storage Scalar>
 Dense features_covariance(const ConstBlockView<Scalar>& features, const Moments& moments) {
   Dense sum = Dense::Zero(features.cols(), features.cols()), rows;
   constexpr Index step = 1024;
@@ -143,6 +157,7 @@ Dense features_triangle(const ConstBlockView<Scalar>& features, const Moments& m
   template Eigen::VectorXd mean_about<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
   template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);            \
   template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Dense&);          \
+  template Dense centred_samples<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                     \
   template Dense features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                 \
   template Dense features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
 ITSPACE_INSTANTIATE(float)

@@ -2,9 +2,11 @@
 #include "core/truncation.hpp"
 
 #include "core/lapack.hpp"
+#include "core/leading_pairs.hpp"
 #include "core/require.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace itspace {
 
@@ -19,6 +21,7 @@ Dense narrow_factor(const Dense& factor) {
 }
 
 Dense leading_part(const Dense& factor, Index rank) {
+  if (auto found = leading_part_of(factor, rank)) return std::move(found->part);
   const Dense narrow = narrow_factor(factor);
   Svd parts;
   require_converged(svd(narrow, SvdSize::thin, parts), "singular values of the factor");
