@@ -21,8 +21,13 @@ namespace {
 template <Storage Scalar>
 Eigen::VectorXd leading_of(const Input<Scalar>& input, const Eigen::VectorXd& weights, Index count) {
   if (input.kind == Kind::covariance) return leading_eigenvalues<Scalar>(input.values.view(), count);
-  if (input.kind == Kind::features)
-    return leading_eigenvalues_of_factor(compact_factor<Scalar>(input.values.view(), weights), count);
+  if (input.kind == Kind::features) {
+    if (count >= std::min(input.values.rows(), input.dim()))
+      return leading_eigenvalues_of_factor(compact_factor<Scalar>(input.values.view(), weights), count);
+    // A few are the squared lengths of a truncation's columns, which mostly needs no decomposition.
+    const Block<double> part = start_from_features<double, Scalar>(input.values.view(), count, weights);
+    return part.colwise().squaredNorm().transpose();
+  }
   return leading_eigenvalues_of_factor(input.array.template as<double>().view(), count);
 }
 
@@ -66,7 +71,10 @@ Eigen::VectorXd ProblemTarget<Scalar, Data>::leading(Index count) const {
 
 template <Storage Scalar, Storage Data>
 double ProblemTarget<Scalar, Data>::floor(Index rank) const {
-  return floor_r(leading(input_.dim()), rank);
+  // The tail from the trace, unless the difference leaves fewer than ten digits of it.
+  constexpr double resolved = 1e-6;
+  const double trace = ref().trace(), tail = floor_r(trace, leading(rank), rank);
+  return tail >= resolved * trace ? tail : floor_r(leading(input_.dim()), rank);
 }
 
 template <Storage Scalar, Storage Data>
