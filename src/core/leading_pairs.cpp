@@ -5,6 +5,7 @@
 
 #include "core/lapack.hpp"
 #include "core/subspace.hpp"
+#include "kernels/block_ops.hpp"
 
 #include <cblas.h>
 
@@ -19,7 +20,7 @@ namespace {
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 constexpr std::uint64_t start_stream = 3, probe_stream = 4;
 
-// Measured (docs/numerics.md): a block of fewer columns costs nearly as much as one of eight; below twelve blocks of a
+// Counted, not measured: a block of fewer columns costs nearly as much as one of eight; below twelve blocks of a
 // quarter of the dimension few spectra converge.
 constexpr Index least_block = 8, least_blocks = 12, probe_cols = 4, first_check = 6;
 constexpr double longest_wait = 4;  // blocks between two looks at the residuals
@@ -187,29 +188,37 @@ std::optional<LeadingPairs> leading_pairs(Index dim, Index count, const BlockPro
   return Krylov(dim, count, product).find();
 }
 
-// A symmetric matrix is the same by rows and by columns: the caller's memory is read as it lies.
 template <Storage Scalar>
 std::optional<LeadingPairs> leading_pairs_of(const ConstBlockView<Scalar>& sigma, Index count) {
-  if (!worth_iterating(sigma.rows(), count)) return std::nullopt;
-  if constexpr (std::same_as<Scalar, double>) {
-    const Eigen::Map<const Dense, 0, Eigen::OuterStride<>> columns(sigma.data(), sigma.cols(), sigma.rows(),
-                                                                   Eigen::OuterStride<>(sigma.outerStride()));
-    return leading_pairs(sigma.rows(), count, [&](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
-      multiply(Side::plain, 1, columns, in, 0, out);
-    });
-  } else {
-    return leading_pairs_of<double>(Block<double>(sigma.template cast<double>()), count);
-  }
+  const Index dim = sigma.rows();
+  if (!worth_iterating(dim, count)) return std::nullopt;
+  return leading_pairs(dim, count, [&](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
+    const Block<double> y(in);
+    Block<double> product(dim, in.cols());
+    kernels::symmetric_gemm<double, Scalar>(sigma, y, product);
+    out = product;
+  });
 }
 
 std::optional<LeadingPart> leading_part_of(const Dense& factor, Index count) {
   constexpr double least_share = 1e-6;
   const bool wide = factor.cols() > factor.rows();
-  const Side first = wide ? Side::transposed : Side::plain, second = wide ? Side::plain : Side::transposed;
-  auto found = leading_pairs(std::min(factor.rows(), factor.cols()), count,
-                             [&](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
-                               multiply(second, 1, factor, product_of(first, factor, in), 0, out);
-                             });
+  const Index dim = std::min(factor.rows(), factor.cols());
+  // The same memory read by rows is F'.
+  const ConstBlockView<double> transposed(factor.data(), factor.cols(), factor.rows(), factor.rows());
+  const double one = 1;
+  auto found = leading_pairs(dim, count, [&](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
+    const Block<double> y(in);
+    Block<double> product(dim, in.cols());
+    if (wide) {
+      kernels::squared_gemm<double>(transposed, nullptr, {&one, false}, y, product);  // F F'y
+    } else {
+      Block<double> inner(factor.rows(), in.cols());
+      kernels::gemm<double>(kernels::Op::transposed, 1, transposed, y, 0, inner);
+      kernels::gemm<double>(kernels::Op::plain, 1, transposed, inner, 0, product);
+    }
+    out = product;
+  });
   if (!found || !(found->values(count - 1) >= least_share * found->values(0))) return std::nullopt;
   // F'F v = lambda v: F v is the column of length lambda^(1/2).
   Dense part = wide ? Dense(found->vectors * found->values.cwiseSqrt().asDiagonal())

@@ -191,12 +191,16 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
     basis = &parts_.basis;
     update = &update_;
   }
-  const Index m = basis->cols(), step = std::clamp<Index>(chunk_values / dim(), 16, 4096);
   using Row = Eigen::Matrix<Scalar, 1, Eigen::Dynamic>;
   const Row from = parts_.mean_from.transpose().template cast<Scalar>();
   const Row to = parts_.mean_to.transpose().template cast<Scalar>();
-  const Row to_inside = (parts_.mean_to.transpose() * parts_.basis).template cast<Scalar>();
   const Scalar scalar = static_cast<Scalar>(parts_.scalar);
+  if (basis->cols() <= kernels::most_strip_columns) {
+    kernels::map_rows<Scalar>(scalar, from.data(), to.data(), *basis, *update, samples);
+    return;
+  }
+  const Index m = basis->cols(), step = std::clamp<Index>(chunk_values / dim(), 16, 4096);
+  const Row to_inside = (parts_.mean_to.transpose() * parts_.basis).template cast<Scalar>();
   Block<Scalar> inner(std::min(step, samples.rows()), m);
   for (Index first = 0; first < samples.rows(); first += step) {
     const Index count = std::min(step, samples.rows() - first);

@@ -123,6 +123,24 @@ void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>
 }
 
 template <Storage Scalar>
+bool all_finite(const ConstBlockView<Scalar>& a) {
+  const double* strange = add_up(a.rows(), a.cols(), 1, [&](const Range& range, double* found) {
+    for (Index i = range.begin; i < range.end; ++i) {
+      const Scalar* row = a.data() + i * a.outerStride();
+      // 0 x is 0 for numbers, and NaN for what is none; several sums, so that they are vectorised.
+      std::array<Scalar, 16> sums{};
+      Index j = 0;
+      for (; j + 16 <= a.cols(); j += 16)
+        for (Index lane = 0; lane < 16; ++lane) sums[static_cast<std::size_t>(lane)] += 0 * row[j + lane];
+      for (; j < a.cols(); ++j) sums[0] += 0 * row[j];
+      for (const Scalar sum : sums)
+        if (!(sum == 0)) *found = 1;
+    }
+  });
+  return *strange == 0;
+}
+
+template <Storage Scalar>
 void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out) {
   const double* squares = add_up(a.rows(), a.cols(), a.cols(), [&](const Range& range, double* sum) {
     for (Index i = range.begin; i < range.end; ++i) {
@@ -210,6 +228,7 @@ void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
   template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                    \
   template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                \
   template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>); \
+  template bool all_finite(const ConstBlockView<Scalar>&);                                                      \
   template void copy(const ConstBlockView<Scalar>&, BlockView<Scalar>);                                         \
   template void scale_columns(const SmallVector&, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float)

@@ -37,6 +37,16 @@ template <Storage Scalar, Storage Data = Scalar>
 void shifted_gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a, const Scalar* shift,
                   const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar> c);
 
+// x <- scale (x - from) + to + scale ((x - from) basis) update for the rows x of `samples`. basis: d x m, update: m x
+// d, m at most most_strip_columns.
+template <Storage Scalar>
+void map_rows(Scalar scale, const Scalar* from, const Scalar* to, const ConstBlockView<Scalar>& basis,
+              const ConstBlockView<Scalar>& update, BlockView<Scalar> samples);
+
+// Whether no value is infinite or NaN.
+template <Storage Scalar>
+bool all_finite(const ConstBlockView<Scalar>& a);
+
 // All of the Gram matrices, in one sweep, accumulated in double.
 template <Storage Scalar>
 ITSPACE_API void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests);

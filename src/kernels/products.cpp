@@ -294,6 +294,28 @@ void squared_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const Sca
   });
 }
 
+template <Storage Scalar>
+void map_rows(Scalar scale, const Scalar* from, const Scalar* to, const ConstBlockView<Scalar>& basis,
+              const ConstBlockView<Scalar>& update, BlockView<Scalar> samples) {
+  if (samples.size() == 0) return;
+  const auto& loops = strip_loops<Scalar, Scalar>();
+  // Several parts for each thread: each is a run of rows by itself.
+  const Index threads = parts_for(2 * work_of(samples.rows(), samples.cols(), basis.cols() + 1));
+  const Index parts = threads == 1 ? 1 : std::min(4 * threads, (samples.rows() + 31) / 32);
+  const Scalar* in = in_slabs(basis, loops, 1);
+  Scalar* out = thread_scratch<Scalar, Scratch::partial_sums>(update.rows() * loops.widths.padded(update.cols()));
+  loops.pack(update, 0, update.rows(), out);
+  const LowRankMap<Scalar> map{scale, from, to, in, out, basis.cols()};
+  run_parts(parts, threads, [&](Index part) {
+    const Range range = part_of(samples.rows(), parts, part, strip_rows);
+    if (range.begin < range.end) loops.map(map, range.begin, range.end, samples);
+  });
+}
+template void map_rows<float>(float, const float*, const float*, const ConstBlockView<float>&,
+                              const ConstBlockView<float>&, BlockView<float>);
+template void map_rows<double>(double, const double*, const double*, const ConstBlockView<double>&,
+                               const ConstBlockView<double>&, BlockView<double>);
+
 #define ITSPACE_INSTANTIATE(Scalar, Data)                                                                            \
   template void gemm<Scalar, Data>(Op, Scalar, const std::type_identity_t<ConstBlockView<Data>>&,                    \
                                    const ConstBlockView<Scalar>&, Scalar, BlockView<Scalar>);                        \

@@ -485,6 +485,85 @@ void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scal
   }
 }
 
+// x(i) <- scale (x(i) - from) + to + p(i) update, for Rows rows and the columns of a slab of `update`.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void move_rows(const LowRankMap<Scalar>& map, const Scalar* HWY_RESTRICT from,
+                            const Scalar* HWY_RESTRICT to, const Scalar* HWY_RESTRICT update,
+                            const Scalar* HWY_RESTRICT p, Index p_stride, Scalar* HWY_RESTRICT x, Index stride) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  const Vector<Scalar> scale = hn::Set(tag, map.scale);
+  Vector<Scalar> sums[Rows][Vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    const Vector<Scalar> origin = hn::LoadU(tag, from + v * lanes), place = hn::LoadU(tag, to + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i)
+      sums[i][v] = hn::MulAdd(scale, hn::Sub(hn::LoadU(tag, x + i * stride + v * lanes), origin), place);
+  }
+  const Scalar* HWY_RESTRICT p4 = p + 4 * p_stride;
+  for (Index j = 0; j < map.rank; ++j, ++p, ++p4, update += width) {
+    Vector<Scalar> row[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) row[v] = hn::LoadU(tag, update + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(p, p4, p_stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::MulAdd(value, row[v], sums[i][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) hn::StoreU(sums[i][v], tag, x + i * stride + v * lanes);
+}
+
+template <class Scalar>
+void map(const LowRankMap<Scalar>& map, Index begin, Index end, BlockView<Scalar> samples) {
+  constexpr Index widest = most_vectors * lanes_of<Scalar>();
+  StripBuffer<Scalar> buffer;
+  GroupProducts<Scalar> products, by_rows;
+  alignas(64) Scalar edge[(strip_rows + 2) * widest];
+  const Index d = samples.cols(), stride = samples.outerStride();
+  const WideRows<Scalar, Scalar> x{samples.data(), stride, samples.rows(), d, map.from};
+  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(map.rank));
+  for (Index row = begin; row < end; row += group_rows) {
+    const Index rows = std::min(group_rows, end - row);
+    group_dots(x, row, rows, map.basis, map.rank, step, buffer, products);
+    // Out of slabs, and scaled. Rows that are not there have products of zero.
+    for_each_slab<Scalar>(map.rank, [&](auto vectors, Index first) HWY_ATTR {
+      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+      for (Index i = 0; i < group_rows; ++i)
+        for (Index j = 0; j < std::min(width, map.rank - first); ++j)
+          by_rows.values[i * map.rank + first + j] = map.scale * products.values[first * group_rows + i * width + j];
+    });
+    for_each_slab<Scalar>(d, [&](auto vectors, Index first) HWY_ATTR {
+      constexpr int count = decltype(vectors)::value, rows_here = rows_at_once(count);
+      constexpr Index width = count * lanes_of<Scalar>();
+      const Scalar* update = map.update + first * map.rank;
+      const Index used = std::min(width, d - first);
+      for (Index i = 0; i < rows; i += rows_here) {
+        Scalar* at = samples.data() + (row + i) * stride + first;
+        const Scalar* p = by_rows.values + i * map.rank;
+        if (used == width && i + rows_here <= rows) {
+          move_rows<rows_here, count>(map, map.from + first, map.to + first, update, p, map.rank, at, stride);
+          continue;
+        }
+        // The last rows and columns, by way of memory that is wide enough.
+        const Index there = std::min<Index>(rows_here, rows - i);
+        std::fill_n(edge, (strip_rows + 2) * width, Scalar(0));
+        Scalar *from = edge + strip_rows * width, *to = from + width;
+        std::copy_n(map.from + first, used, from);
+        std::copy_n(map.to + first, used, to);
+        for (Index k = 0; k < there; ++k) std::copy_n(at + k * stride, used, edge + k * width);
+        move_rows<rows_here, count>(map, from, to, update, p, map.rank, edge, width);
+        for (Index k = 0; k < there; ++k) std::copy_n(edge + k * width, used, at + k * stride);
+      }
+    });
+  }
+}
+
 template <class Scalar>
 void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, double* out) {
   StripBuffer<double> buffer;
@@ -557,7 +636,8 @@ const StripLoops<Scalar, Data>& strip_loops_here() {
                                                   symmetric<Scalar, Data>,
                                                   times<Scalar, Data>,
                                                   transposed<Scalar, Data>,
-                                                  squared<Scalar, Data>};
+                                                  squared<Scalar, Data>,
+                                                  map<Scalar>};
   return loops;
 }
 template <class Scalar>

@@ -67,6 +67,17 @@ struct SymmetricTile {
   Scalar *w_top, *w_left;
 };
 
+// x <- scale (x - from) + to + scale ((x - from) basis) update, for rows x: an affine map that is a multiple of the
+// identity but for a low rank.
+template <Storage Scalar>
+struct LowRankMap {
+  Scalar scale;
+  const Scalar *from, *to;
+  const Scalar* basis;   // d x rank, in slabs
+  const Scalar* update;  // rank x d, in slabs
+  Index rank;
+};
+
 // The most columns of a block that these loops take.
 inline constexpr Index most_strip_columns = 128;
 
@@ -92,6 +103,8 @@ struct StripLoops {
   // w += sum_i f_i^2 a(i)' (a(i) y), each row read from memory once.
   void (*squared)(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scalar* y, Index cols,
                   const RowFactors& factors, Scalar* w);
+  // Rows [begin, end) of `samples`, in place.
+  void (*map)(const LowRankMap<Scalar>& map, Index begin, Index end, BlockView<Scalar> samples);
 };
 
 // The loops that end in a small matrix or multiply by one, in double.

@@ -106,5 +106,20 @@ TEST(BlockOps, SweepsAreExact) {
   });
 }
 
+TEST(BlockOps, FindsWhatIsNotFinite) {
+  with_each_kernel([] {
+    for (const Index cols : {1, 15, 16, 40}) {
+      Block<float> block = normal<float>(3000, cols, 1);
+      EXPECT_TRUE(all_finite<float>(block));
+      for (const float strange : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+        block(2990, cols - 1) = strange;
+        EXPECT_FALSE(all_finite<float>(block));
+        block(2990, cols - 1) = std::numeric_limits<float>::max();
+        EXPECT_TRUE(all_finite<float>(block)) << "large is finite";
+      }
+    }
+  });
+}
+
 }  // namespace
 }  // namespace itspace::kernels

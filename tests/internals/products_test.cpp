@@ -9,6 +9,7 @@
 
 #include <itspace/random.hpp>
 
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -127,6 +128,36 @@ TEST(Products, SquaredIsTwoProducts) {
         check_squared<double, float>(rows, d, cols, true);
       }
   check_squared<float>(40, 30000, 16, true);  // wide beside its rows: threads share the columns
+}
+
+template <Storage Scalar>
+void check_map(Index rows, Index d, Index rank) {
+  Framed<Scalar> samples(rows, d, 1);
+  const Block<Scalar> before = samples.view();
+  Block<Scalar> from(1, d), to(1, d), basis(d, rank), update(rank, d);
+  for (Block<Scalar>* block : {&from, &to, &basis, &update})
+    Random(static_cast<std::uint64_t>(block->rows() + 7)).fill_normal<Scalar>(*block);
+  Small u = 0.7 * before.template cast<double>();
+  u.rowwise() -= 0.7 * from.row(0).template cast<double>();
+  const Small inner = u * basis.template cast<double>();
+  Small expected = u + inner * update.template cast<double>();
+  expected.rowwise() += to.row(0).template cast<double>();
+  const double size = u.norm() * (1 + basis.norm() * update.norm()) + to.norm() * std::sqrt(static_cast<double>(rows));
+  with_each_kernel([&] {
+    samples.view() = before;
+    map_rows<Scalar>(Scalar(0.7), from.data(), to.data(), basis, update, samples.view());
+    EXPECT_LT(in_eps<Scalar>(samples.values() - expected, size, 1), 30) << rows << " x " << d << ", rank " << rank;
+    EXPECT_TRUE(samples.frame_is_whole()) << "wrote beside the samples";
+  });
+}
+
+TEST(Products, MapsMoveRows) {
+  for (const Index rows : {1, 8, 45, 300})
+    for (const Index d : {1, 5, 64, 333})
+      for (const Index rank : {1, 16, 33, 128}) {
+        check_map<float>(rows, d, rank);
+        check_map<double>(rows, d, rank);
+      }
 }
 
 TEST(Products, TheSameBitsEachTime) {
