@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import Any, Optional, Type
 
 from . import _core
+from ._arrays import integer
 
 
 def threads() -> int:
@@ -11,24 +12,43 @@ def threads() -> int:
 
     By default the processors that this process may run on (its affinity mask, and its container's CPU quota), or
     OMP_NUM_THREADS where that is set. Small problems use one thread whatever the number.
+
+    Examples
+    --------
+    >>> import itspace
+    >>> itspace.threads() >= 1
+    True
     """
     return _core.threads()
 
 
 def set_threads(count: int) -> None:
-    """Sets the number of threads of all calls from now on: itspace's own and those of its BLAS. 0: the default again."""
-    _core.set_threads(count)
+    """Sets the number of threads of all calls from now on: itspace's own and those of its BLAS. 0: the default again.
+
+    Examples
+    --------
+    >>> import itspace
+    >>> itspace.set_threads(2)
+    >>> itspace.threads()
+    2
+    >>> itspace.set_threads(0)
+    """
+    _core.set_threads(integer(count, "count"))
 
 
 class thread_limit:
     """The same for the calls of one thread within a ``with`` statement.
 
+    Examples
+    --------
+    >>> import itspace
     >>> with itspace.thread_limit(1):
-    ...     result = itspace.align(target, rank=4)
+    ...     itspace.threads()
+    1
     """
 
     def __init__(self, count: int) -> None:
-        self._limit = _core.ThreadLimit(count)
+        self._limit = _core.ThreadLimit(integer(count, "count"))
 
     def __enter__(self) -> "thread_limit":
         self._limit.enter()

@@ -2,12 +2,11 @@
 #include "core/leading_pairs.hpp"
 
 #include <itspace/random.hpp>
+#include <itspace/space.hpp>
 
 #include "core/lapack.hpp"
 #include "core/subspace.hpp"
 #include "kernels/block_ops.hpp"
-
-#include <cblas.h>
 
 #include <algorithm>
 #include <cmath>
@@ -33,42 +32,22 @@ Index most_cols(Index dim) {
   return dim / 4;
 }
 
-enum class Side { plain, transposed };
-
-// c <- a b + beta c, or a' b + beta c.
-void multiply(Side side, double alpha, const Eigen::Ref<const Dense>& a, const Eigen::Ref<const Dense>& b, double beta,
-              Eigen::Ref<Dense> c) {
-  if (c.size() == 0) return;
-  const Index inner = b.rows();
-  if (inner == 0) {
-    c *= beta;
-    return;
-  }
-  cblas_dgemm(CblasColMajor, side == Side::plain ? CblasNoTrans : CblasTrans, CblasNoTrans, blas_int(c.rows()),
-              blas_int(c.cols()), blas_int(inner), alpha, a.data(), blas_int(a.outerStride()), b.data(),
-              blas_int(b.outerStride()), beta, c.data(), blas_int(c.outerStride()));
-}
-
-Dense product_of(Side side, const Eigen::Ref<const Dense>& a, const Eigen::Ref<const Dense>& b) {
-  Dense out(side == Side::plain ? a.rows() : a.cols(), b.cols());
-  multiply(side, 1, a, b, 0, out);
-  return out;
-}
-
 // x <- an orthonormal basis of what x has beyond the orthonormal q. Twice: the second round takes out what scaling to
 // length one has brought up from rounding, and drops what was nothing else.
-void orthonormalise_beyond(const Eigen::Ref<const Dense>& q, Dense& x) {
+void orthonormalise_beyond(HostSpace<double>& space, const ConstBlockView<double>& q, Block<double>& x) {
   constexpr double dependent = 1e-12, mostly_rounding = 0.25;
-  for (int round = 0; round < 2; ++round) {
-    multiply(Side::plain, -1, q, product_of(Side::transposed, q, x), 1, x);
-    const Small gram = product_of(Side::transposed, x, x);
-    x = product_of(Side::plain, x,
-                   round == 0 ? orthonormalising_coefficients(gram, dependent, Drop::relative)
-                              : orthonormalising_coefficients(gram, mostly_rounding, Drop::absolute));
+  for (int round = 0; round < 2 && x.cols() > 0; ++round) {
+    if (q.cols() > 0) space.multiply(q, -gram(space, q, x), x, Write::add);
+    const Small inner = gram(space, x, x);
+    const Small turn = round == 0 ? orthonormalising_coefficients(inner, dependent, Drop::relative)
+                                  : orthonormalising_coefficients(inner, mostly_rounding, Drop::absolute);
+    Block<double> turned(x.rows(), turn.cols());
+    multiply(space, x, turn, BlockView<double>(turned));
+    x = std::move(turned);
   }
 }
 
-Dense gaussian(Index rows, Index cols, std::uint64_t stream) {
+Block<double> gaussian(Index rows, Index cols, std::uint64_t stream) {
   Block<double> out(rows, cols);
   Random(0, stream).fill_normal<double>(out);
   return out;
@@ -82,8 +61,8 @@ class Krylov {
   }
 
   std::optional<LeadingPairs> find() {
-    Dense next = gaussian(dim_, block_of(count_), start_stream);
-    orthonormalise_beyond(q_.leftCols(0), next);
+    Block<double> next = gaussian(dim_, block_of(count_), start_stream);
+    orthonormalise_beyond(space_, q_.leftCols(0), next);
     Index blocks = 0, check_at = first_check, checked_at = 0;
     double before = 0;
     while (next.cols() > 0 && cols_ + next.cols() <= q_.cols()) {
@@ -91,7 +70,7 @@ class Krylov {
       ++blocks;
       // All of the Gram matrix is kept, so that nothing rests on its being banded.
       next = s_.middleCols(cols_ - next.cols(), next.cols());
-      orthonormalise_beyond(q_.leftCols(cols_), next);
+      orthonormalise_beyond(space_, q_.leftCols(cols_), next);
       if ((blocks < check_at && next.cols() > 0) || cols_ <= count_) continue;
       if (!project()) return std::nullopt;
       if (excess_ <= 1) return nothing_was_missed() ? std::optional(std::move(pairs_)) : std::nullopt;
@@ -112,7 +91,7 @@ class Krylov {
 
  private:
   // Takes x into the space, with its product. False where that is not finite, or there is nothing.
-  bool append(const Dense& x) {
+  bool append(const Block<double>& x) {
     const Index first = cols_;
     q_.middleCols(first, x.cols()) = x;
     product_(x, s_.middleCols(first, x.cols()));
@@ -126,10 +105,10 @@ class Krylov {
       if (!std::isfinite(scale_) || scale_ == 0) return false;
     }
     fresh *= scale_;
-    const Dense column = product_of(Side::transposed, q_.leftCols(cols_), fresh);
+    const Small column = gram(space_, q_.leftCols(cols_), fresh);
     h_.block(0, first, cols_, x.cols()) = column;
     h_.block(first, 0, x.cols(), cols_) = column.transpose();
-    norm_ = std::max(norm_, fresh.colwise().norm().maxCoeff());
+    norm_ = std::max(norm_, space_.column_norms(fresh).maxCoeff());
     return column.allFinite();
   }
 
@@ -139,10 +118,11 @@ class Krylov {
     SmallVector theta;
     Small c;
     if (!leading_eigenpairs(h, count_ + 1, theta, &c)) return false;
-    const Dense v = product_of(Side::plain, q_.leftCols(cols_), c);
-    Dense residual = v * (-theta).asDiagonal();
-    multiply(Side::plain, 1, s_.leftCols(cols_), c, 1, residual);
-    const SmallVector lengths = residual.colwise().norm();
+    Block<double> v(dim_, c.cols());
+    multiply(space_, q_.leftCols(cols_), c, BlockView<double>(v));
+    Block<double> residual = v * (-theta).asDiagonal();
+    space_.multiply(s_.leftCols(cols_), c, residual, Write::add);
+    const SmallVector lengths = space_.column_norms(residual);
     norm_ = std::max(norm_, std::abs(theta(0)));
     const double limit = static_cast<double>(dim_) * eps64 * norm_;
     excess_ = lengths.head(count_).maxCoeff() / limit;
@@ -154,25 +134,27 @@ class Krylov {
   }
 
   bool nothing_was_missed() {
-    Dense x = gaussian(dim_, probe_cols, probe_stream), image(dim_, probe_cols);
+    Block<double> x = gaussian(dim_, probe_cols, probe_stream), image;
+    const Block<double> found(pairs_.vectors);
     for (int power = 0; power < 2; ++power) {
-      orthonormalise_beyond(pairs_.vectors, x);
+      orthonormalise_beyond(space_, found, x);
       if (x.cols() == 0) return true;
-      image.resize(dim_, x.cols());
+      image = Block<double>(dim_, x.cols());
       product_(x, image);
       if (power == 0) x = scale_ * image;
     }
     SmallVector values;
-    if (!symmetric_eigenvalues(scale_ * product_of(Side::transposed, x, image), values)) return false;
+    if (!symmetric_eigenvalues(scale_ * gram(space_, x, image), values)) return false;
     return values(values.size() - 1) <= scale_ * pairs_.values(count_ - 1) + static_cast<double>(dim_) * eps64 * norm_;
   }
 
   Index dim_, count_, cols_ = 0;
   const BlockProduct& product_;
-  Dense q_, s_;       // the space and its product
-  Small h_;           // q' s
-  double scale_ = 1;  // of s
-  double norm_ = 0;   // the largest lower bound of ||Sigma|| seen, scaled
+  HostSpace<double> space_;
+  Block<double> q_, s_;  // the Krylov space and its product
+  Small h_;              // q' s
+  double scale_ = 1;     // of s
+  double norm_ = 0;      // the largest lower bound of ||Sigma|| seen, scaled
   double excess_ = 0;
   LeadingPairs pairs_;
 };
@@ -192,11 +174,8 @@ template <Storage Scalar>
 std::optional<LeadingPairs> leading_pairs_of(const ConstBlockView<Scalar>& sigma, Index count) {
   const Index dim = sigma.rows();
   if (!worth_iterating(dim, count)) return std::nullopt;
-  return leading_pairs(dim, count, [&](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
-    const Block<double> y(in);
-    Block<double> product(dim, in.cols());
-    kernels::symmetric_gemm<double, Scalar>(sigma, y, product);
-    out = product;
+  return leading_pairs(dim, count, [&](const ConstBlockView<double>& in, BlockView<double> out) {
+    kernels::symmetric_gemm<double, Scalar>(sigma, in, out);
   });
 }
 
@@ -207,22 +186,18 @@ std::optional<LeadingPart> leading_part_of(const Dense& factor, Index count) {
   // The same memory read by rows is F'.
   const ConstBlockView<double> transposed(factor.data(), factor.cols(), factor.rows(), factor.rows());
   const double one = 1;
-  auto found = leading_pairs(dim, count, [&](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
-    const Block<double> y(in);
-    Block<double> product(dim, in.cols());
+  auto found = leading_pairs(dim, count, [&](const ConstBlockView<double>& in, BlockView<double> out) {
     if (wide) {
-      kernels::squared_gemm<double>(transposed, nullptr, {&one, false}, y, product);  // F F'y
+      kernels::squared_gemm<double>(transposed, nullptr, {&one, false}, in, out);  // F F'in
     } else {
       Block<double> inner(factor.rows(), in.cols());
-      kernels::gemm<double>(kernels::Op::transposed, 1, transposed, y, 0, inner);
-      kernels::gemm<double>(kernels::Op::plain, 1, transposed, inner, 0, product);
+      kernels::gemm<double>(kernels::Op::transposed, 1, transposed, in, 0, inner);
+      kernels::gemm<double>(kernels::Op::plain, 1, transposed, inner, 0, out);
     }
-    out = product;
   });
   if (!found || !(found->values(count - 1) >= least_share * found->values(0))) return std::nullopt;
   // F'F v = lambda v: F v is the column of length lambda^(1/2).
-  Dense part = wide ? Dense(found->vectors * found->values.cwiseSqrt().asDiagonal())
-                    : product_of(Side::plain, factor, found->vectors);
+  Dense part = wide ? Dense(found->vectors * found->values.cwiseSqrt().asDiagonal()) : Dense(factor * found->vectors);
   return LeadingPart{std::move(found->values), std::move(part)};
 }
 

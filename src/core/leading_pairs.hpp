@@ -20,7 +20,7 @@ struct LeadingPairs {
 };
 
 // out <- Sigma in, for a symmetric Sigma.
-using BlockProduct = std::function<void(const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out)>;
+using BlockProduct = std::function<void(const ConstBlockView<double>& in, BlockView<double> out)>;
 
 // Whether `count` pairs in `dim` dimensions are few enough to try: the one place that decides it.
 bool worth_iterating(Index dim, Index count);

@@ -13,12 +13,27 @@
 namespace itspace::kernels {
 namespace {
 
-// Small matrices with more columns than this go to BLAS.
 constexpr Index most_columns = most_strip_columns;
 
+// Where both blocks have many columns the product is BLAS's.
 template <class View>
 bool is_wide(const GramRequest<View>& request) {
-  return request.a.cols() > most_columns || request.b.cols() > most_columns;
+  return request.a.cols() > most_columns && request.b.cols() > most_columns;
+}
+
+// The loops take any number of columns on the left, a cacheful at a time, and most_columns on the right: so b'a is made
+// where b has more.
+template <class View>
+bool is_exchanged(const GramRequest<View>& request) {
+  return request.b.cols() > most_columns;
+}
+template <class View>
+const View& left_of(const GramRequest<View>& request) {
+  return is_exchanged(request) ? request.b : request.a;
+}
+template <class View>
+const View& right_of(const GramRequest<View>& request) {
+  return is_exchanged(request) ? request.a : request.b;
 }
 
 // Values of a block that are worth a thread in a sweep that does little with each.
@@ -47,14 +62,15 @@ const double* add_up(Index rows, Index cols, Index count, const Work& work) {
 template <Storage Scalar>
 void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
   const auto& loops = small_loops<Scalar>();
-  const auto values_of = [&](const auto& request) { return request.a.cols() * loops.widths.padded(request.b.cols()); };
+  const auto values_of = [&](const auto& request) {
+    return left_of(request).cols() * loops.widths.padded(right_of(request).cols());
+  };
   double work = 0;
-  Index apart = 0, rows = 0;
+  Index apart = 0;
   for (const auto& request : requests) {
     if (is_wide(request)) {
       blas_gram<Scalar>(request.a, request.b, *request.out);
     } else {
-      rows = std::max(rows, request.a.rows());
       apart += values_of(request);
       work += static_cast<double>(request.a.rows()) * static_cast<double>(values_of(request));
     }
@@ -67,7 +83,7 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
     for (const auto& request : requests) {
       if (is_wide(request)) continue;
       const Range range = part_of(request.a.rows(), parts, part, strip_rows);
-      if (range.begin < range.end) loops.gram(request.a, request.b, range.begin, range.end, own);
+      if (range.begin < range.end) loops.gram(left_of(request), right_of(request), range.begin, range.end, own);
       own += values_of(request);
     }
   });
@@ -76,14 +92,16 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
     Small& out = *request.out;
     if (!is_wide(request)) {
       out.resize(request.a.cols(), request.b.cols());
-      for (Index at = 0; at < out.cols();) {
-        const Index width = loops.widths.next(out.cols() - at), used = std::min(width, out.cols() - at);
-        for (Index i = 0; i < out.rows(); ++i) {
-          const double* row = first + at * out.rows() + i * width;
+      const bool exchanged = is_exchanged(request);
+      const Index rows_made = left_of(request).cols(), cols_made = right_of(request).cols();
+      for (Index at = 0; at < cols_made;) {
+        const Index width = loops.widths.next(cols_made - at), used = std::min(width, cols_made - at);
+        for (Index i = 0; i < rows_made; ++i) {
+          const double* row = first + at * rows_made + i * width;
           for (Index j = 0; j < used; ++j) {
             double sum = row[j];
             for (Index p = 1; p < parts; ++p) sum += row[p * apart + j];
-            out(i, at + j) = sum;
+            (exchanged ? out(at + j, i) : out(i, at + j)) = sum;
           }
         }
         at += width;
@@ -103,7 +121,7 @@ void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>
     if (write == Write::assign) out.setZero();
     return;
   }
-  if (m.cols() > most_columns || m.rows() > most_columns) {
+  if (m.cols() > most_columns) {
     blas_multiply<Scalar>(a, m, out, write);
     return;
   }

@@ -570,27 +570,31 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
   const WideRows<double, Scalar> left{a.data(), a.outerStride(), a.rows(), a.cols()};
   for (Index row = begin; row < end; row += strip_rows) {
     const Index rows = std::min(strip_rows, end - row);
-    const Strip<double> strip = strip_of(left, row, rows, 0, a.cols(), buffer.values);
-    for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
-      const Index used = std::min(width, b.cols() - first);
-      if constexpr (std::same_as<Scalar, double>)
-        if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
-          strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, a.cols(), out + first * a.cols());
-          return;
+    for (Index at = 0; at < a.cols(); at += most_tile_cols) {
+      const Index tile_end = std::min(a.cols(), at + most_tile_cols);
+      const Strip<double> strip = strip_of(left, row, rows, at, tile_end, buffer.values);
+      for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
+        constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+        const Index used = std::min(width, b.cols() - first);
+        double* to_slab = out + first * a.cols() + at * width;
+        if constexpr (std::same_as<Scalar, double>)
+          if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
+            strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, tile_end - at, to_slab);
+            return;
+          }
+        alignas(64) double factors[slab_values<double>];
+        for (Index i = 0; i < strip_rows; ++i) {
+          double* HWY_RESTRICT to = factors + i * width;
+          const Scalar* HWY_RESTRICT from = b.data() + (row + i) * b.outerStride() + first;
+          if (i < rows && used == width) {  // a count that the compiler knows
+            for (Index j = 0; j < width; ++j) to[j] = static_cast<double>(from[j]);
+          } else {
+            for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
+          }
         }
-      alignas(64) double factors[slab_values<double>];
-      for (Index i = 0; i < strip_rows; ++i) {
-        double* HWY_RESTRICT to = factors + i * width;
-        const Scalar* HWY_RESTRICT from = b.data() + (row + i) * b.outerStride() + first;
-        if (i < rows && used == width) {  // a count that the compiler knows
-          for (Index j = 0; j < width; ++j) to[j] = static_cast<double>(from[j]);
-        } else {
-          for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
-        }
-      }
-      strip_outer<decltype(vectors)::value>(strip, factors, a.cols(), out + first * a.cols());
-    });
+        strip_outer<decltype(vectors)::value>(strip, factors, tile_end - at, to_slab);
+      });
+    }
   }
 }
 
@@ -603,13 +607,16 @@ void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Ind
   const WideRows<double, Scalar> rows_of_a{a.data(), a.outerStride(), a.rows(), a.cols()};
   for (Index row = begin; row < end; row += strip_rows) {
     const Index rows = std::min(strip_rows, end - row);
-    const Strip<double> strip = strip_of(rows_of_a, row, rows, 0, a.cols(), buffer.values);
-    for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
-      double* sums = made + first * strip_rows;
-      std::fill_n(sums, strip_rows * width, 0.0);
-      strip_dots<decltype(vectors)::value>(strip, m + first * a.cols(), a.cols(), sums);
-    });
+    std::fill(std::begin(made), std::end(made), 0.0);
+    for (Index at = 0; at < a.cols(); at += most_tile_cols) {
+      const Index tile_end = std::min(a.cols(), at + most_tile_cols);
+      const Strip<double> strip = strip_of(rows_of_a, row, rows, at, tile_end, buffer.values);
+      for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
+        constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+        strip_dots<decltype(vectors)::value>(strip, m + first * a.cols() + at * width, tile_end - at,
+                                             made + first * strip_rows);
+      });
+    }
     for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
       constexpr Index width = decltype(vectors)::value * lanes_of<double>();
       const Index used = std::min(width, out.cols() - first);

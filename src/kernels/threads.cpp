@@ -83,7 +83,7 @@ int blas_count() {
 
 void check(Index count) {
   if (count < 0 || count > most_threads)
-    throw std::invalid_argument("the number of threads is " + std::to_string(count) + "; it must lie between 1 and " +
+    throw std::invalid_argument("the count of threads is " + std::to_string(count) + "; it must lie between 1 and " +
                                 std::to_string(most_threads) + ", or be 0 for the default");
 }
 

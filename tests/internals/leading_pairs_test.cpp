@@ -25,7 +25,7 @@ struct Counted {
   Index columns = 0;
 
   std::optional<LeadingPairs> leading() {
-    return leading_pairs(dim, count, [this](const Eigen::Ref<const Dense>& in, Eigen::Ref<Dense> out) {
+    return leading_pairs(dim, count, [this](const ConstBlockView<double>& in, BlockView<double> out) {
       columns += in.cols();
       out = lambda.asDiagonal() * in;
       if (size != 0) out += size * w * (w.transpose() * in);
