@@ -6,6 +6,7 @@
 #include <itspace/covariance.hpp>
 
 #include "arrays.hpp"
+#include "core/negative_variance.hpp"
 #include "core/require.hpp"
 #include "module.hpp"
 
@@ -15,20 +16,6 @@
 
 namespace itspace::python {
 namespace {
-
-// What finite entries alone can say against a covariance; eigenvalues are looked at elsewhere.
-template <Storage Scalar>
-void refuse_negative_variance(const MatrixView<Scalar>& sigma, double limit, const std::string& name) {
-  Index at = 0;
-  const auto least = static_cast<double>(sigma.diagonal().minCoeff(&at));
-  require(least >= -limit, name, " is indefinite: ", name, "[", at, ", ", at, "] = ", least,
-          ", and no variance is negative (limit ", -limit, "). Pass a covariance, or add a ridge of at least ", -least,
-          " to its diagonal");
-  const double trace = sigma.diagonal().template cast<double>().sum();
-  require(trace >= 0, name, " is indefinite: its trace is ", trace,
-          ", and the variances of a covariance add up to 0 or more. Pass a covariance, or add a ridge of at least ",
-          -trace / static_cast<double>(sigma.rows()), " to its diagonal");
-}
 
 // None where sigma is exactly symmetric and can be used as it lies; else a copy with the two triangles averaged.
 template <Storage Scalar>

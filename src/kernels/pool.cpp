@@ -173,6 +173,12 @@ bool inside_part() {
   return in_part;
 }
 
+PartScope::PartScope() : outer_(std::exchange(in_part, true)) {}
+
+PartScope::~PartScope() {
+  in_part = outer_;
+}
+
 void run_parts(Index parts, Index threads, void (*work)(void*, Index), void* context) {
   threads = std::min({parts, threads, itspace::threads(), most_pool_threads});
   if (threads > 1 && parts <= most_parts_of_a_round && !in_part && pool().run(parts, threads, work, context)) return;

@@ -32,6 +32,29 @@ void run_parts(Index parts, const Work& work) {
 // Whether this thread is at work on a part.
 bool inside_part();
 
+// While one lives, this thread counts as at work on a part: threads() is 1, whoever does the work and however busy the
+// pool is. For work whose bits must not depend on that.
+class PartScope {
+ public:
+  PartScope();
+  ~PartScope();
+  PartScope(const PartScope&) = delete;
+  PartScope& operator=(const PartScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
+// While one lives BLAS uses one thread; its number is one for the whole process. For parts that call BLAS themselves:
+// its threads would contend with those of the pool, and their number decides the last bits.
+class OneBlasThread {
+ public:
+  OneBlasThread();
+  ~OneBlasThread();
+  OneBlasThread(const OneBlasThread&) = delete;
+  OneBlasThread& operator=(const OneBlasThread&) = delete;
+};
+
 // The container's CPU quota in processors, from cgroup files of either version; 0 where there is none.
 double cpu_quota(const std::string& membership, const std::string& mounted_at);
 

@@ -81,6 +81,22 @@ int blas_count() {
   return openblas_get_num_threads != nullptr ? openblas_get_num_threads() : 0;
 }
 
+void begin_blas_scope(Index count) {
+  if (blas_scopes.fetch_add(1) == 0 && process_count.load() == 0) blas_default = blas_count();
+  set_blas(count);
+}
+
+// Back to what this thread, or the process, had before.
+void end_blas_scope() {
+  if (blas_scopes.fetch_sub(1) != 1) {
+    if (scope_count > 0) set_blas(scope_count);
+  } else if (const Index count = process_count.load(); count > 0) {
+    set_blas(count);
+  } else if (blas_default > 0) {
+    set_blas(blas_default);
+  }
+}
+
 void check(Index count) {
   if (count < 0 || count > most_threads)
     throw std::invalid_argument("the count of threads is " + std::to_string(count) + "; it must lie between 1 and " +
@@ -187,22 +203,20 @@ ThreadScope::ThreadScope(Index count) : outer_(scope_count), sets_blas_(count > 
   check(count);
   if (!sets_blas_) return;
   scope_count = count;
-  if (blas_scopes.fetch_add(1) == 0 && process_count.load() == 0) blas_default = blas_count();
-  set_blas(count);
+  begin_blas_scope(count);
 }
 
 ThreadScope::~ThreadScope() {
   scope_count = outer_;
-  if (!sets_blas_) return;
-  if (blas_scopes.fetch_sub(1) != 1) {
-    if (outer_ > 0) set_blas(outer_);
-    return;
-  }
-  if (const Index count = process_count.load(); count > 0) {
-    set_blas(count);
-  } else if (blas_default > 0) {
-    set_blas(blas_default);
-  }
+  if (sets_blas_) end_blas_scope();
+}
+
+kernels::OneBlasThread::OneBlasThread() {
+  begin_blas_scope(1);
+}
+
+kernels::OneBlasThread::~OneBlasThread() {
+  end_blas_scope();
 }
 
 }  // namespace itspace

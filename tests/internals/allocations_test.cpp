@@ -21,6 +21,7 @@ namespace {
 std::atomic<bool> watching{false};
 std::atomic<std::size_t> block_bytes{0};
 std::atomic<int> block_allocations{0};
+std::atomic<bool> next_allocation_fails{false};
 
 // A block of ours: large, and not asked for by BLAS, which allocates the queue of its threads anew in each product.
 void count(std::size_t size, void* caller) {
@@ -35,10 +36,12 @@ void count(std::size_t size, void* caller) {
 
 extern "C" {
 void* malloc(std::size_t size) {
+  if (next_allocation_fails.exchange(false)) return nullptr;
   count(size, __builtin_return_address(0));
   return __libc_malloc(size);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t size) {
+  if (next_allocation_fails.exchange(false)) return nullptr;
   count(size, __builtin_return_address(0));
   return __libc_memalign(alignment, size);
 }
@@ -96,6 +99,30 @@ TEST(Allocations, NoBlockInTheLoopWithLineSearchProbeAndCompletion) {
   EXPECT_EQ(allocations_of<float>({.steps = steps, .step_size = StepSize::line_search()}, false), 0);
   EXPECT_EQ(allocations_of<float>({.steps = steps, .probe = true}, false), 0);
   EXPECT_EQ(allocations_of<float>({.steps = steps}, true), 0);
+}
+
+// A batch asks whether to stop before each problem, and at each of its three iterates.
+TEST(Allocations, AProblemThatFindsNoMemoryIsNoOthersBusiness) {
+  constexpr Index count = 5, small = 6;
+  Block<double> sigma(count * small, small), start(count * small, 2);
+  for (Index i = 0; i < count; ++i) sigma.middleRows(i * small, small).setIdentity();
+  Random(3).fill_normal<double>(start);
+  int asked = 0;
+  BatchOptions options;
+  options.should_stop = [&] {
+    if (asked++ == 2 * 4) next_allocation_fails = true;
+    return false;
+  };
+  const ThreadScope one(1);
+  const auto batch =
+      align_batch<double>({sigma.data(), count, small, small}, {start.data(), count, small, 2}, {.steps = 2}, options);
+  for (Index i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_EQ(batch.status[at].has_value(), i != 2) << i;
+    EXPECT_EQ(batch.certified[at] != 0, i != 2) << i;
+    EXPECT_EQ(batch.reasons[at], i != 2 ? "" : "memory ran out") << i;
+  }
+  EXPECT_EQ(batch.factor(2), start.middleRows(2 * small, small));
 }
 
 }  // namespace

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+extern "C" int openblas_get_num_threads(void) __attribute__((weak));
+
 namespace itspace::kernels {
 namespace {
 
@@ -56,6 +58,19 @@ TEST(Pool, APartUsesOneThread) {
   EXPECT_EQ(threads(), 4);
 }
 
+// Whatever the pool does: a caller that does a lone part by itself would use all its threads in it.
+TEST(Pool, AScopeMakesAPartOfAnyWork) {
+  const ThreadScope threads_of_caller(4);
+  run_parts(1, [](Index) { EXPECT_EQ(threads(), 4); });
+  {
+    const PartScope part;
+    EXPECT_EQ(threads(), 1);
+    { const PartScope nested; }
+    EXPECT_TRUE(inside_part());
+  }
+  EXPECT_EQ(threads(), 4);
+}
+
 // GNU's OpenMP hangs here: fork copies the pool's memory and none of its threads.
 TEST(Pool, WorksInAForkedChild) {
   const ThreadScope scope(4);
@@ -87,6 +102,25 @@ TEST(Threads, ScopesNestAndEnd) {
     EXPECT_EQ(threads(), 5);
   }
   EXPECT_EQ(threads(), before);
+}
+
+TEST(Threads, BlasHasOneInAScopeAndItsOwnAfterIt) {
+  if (openblas_get_num_threads == nullptr) GTEST_SKIP() << "this BLAS does not tell";
+  const int before = openblas_get_num_threads();
+  {
+    const ThreadScope outer(3);
+    {
+      const OneBlasThread one;
+      EXPECT_EQ(openblas_get_num_threads(), 1);
+      EXPECT_EQ(threads(), 3) << "ours are another number";
+    }
+    EXPECT_EQ(openblas_get_num_threads(), 3);
+  }
+  {
+    const OneBlasThread one;
+    EXPECT_EQ(openblas_get_num_threads(), 1);
+  }
+  EXPECT_EQ(openblas_get_num_threads(), before);
 }
 
 TEST(Threads, TheProcessHasANumber) {

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Many problems, each a run of align() on its own, by whichever thread is free.
+#include <itspace/batch.hpp>
+#include <itspace/covariance.hpp>
+#include <itspace/targets.hpp>
+#include <itspace/threads.hpp>
+
+#include "core/align_impl.hpp"
+#include "core/feature_moments.hpp"
+#include "core/negative_variance.hpp"
+#include "core/require.hpp"
+#include "core/truncation.hpp"
+#include "kernels/pool.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+namespace itspace {
+namespace {
+
+// Problems of one part. A claim costs little beside one problem, and what is left when a thread finds no more is short.
+constexpr Index most_per_part = 16, parts_per_thread = 8;
+
+// The table of objectives has a column for each; where runs are to be so long, few would fit beside each other.
+constexpr Index most_steps = std::numeric_limits<std::int32_t>::max();
+
+// Asymmetry up to here may be the rounding of data that was float before.
+constexpr double rounded_to_float = std::numeric_limits<float>::epsilon();
+
+// Whether the call is to end. The caller's function is asked on its own thread; the other threads see what it said.
+class StopSign {
+ public:
+  explicit StopSign(const std::function<bool()>& should_stop) : should_stop_(should_stop) {}
+
+  bool is_up() {
+    if (should_stop_ && std::this_thread::get_id() == caller_ && !up_.load(std::memory_order_relaxed)) ask();
+    return up_.load(std::memory_order_relaxed);
+  }
+  void rethrow() const {
+    if (thrown_) std::rethrow_exception(thrown_);
+  }
+
+ private:
+  void ask() {
+    try {
+      if (should_stop_()) up_ = true;
+    } catch (...) {
+      thrown_ = std::current_exception();
+      up_ = true;
+    }
+  }
+
+  const std::function<bool()>& should_stop_;
+  const std::thread::id caller_ = std::this_thread::get_id();
+  std::atomic<bool> up_ = false;
+  std::exception_ptr thrown_;  // the caller's thread alone touches it
+};
+
+// Whether nothing needs to be said about a matrix, or done to it: finite, symmetric to the last bit, and no variance
+// below 0. One sweep; NaN is not 0, and neither is the difference of two infinities.
+template <Storage Data>
+bool is_plain(const ConstBlockView<Data>& sigma) {
+  constexpr int lanes = 8;  // sums that do not wait for each other
+  Eigen::Array<Data, 1, lanes> differences = Eigen::Array<Data, 1, lanes>::Zero();
+  for (Index i = 1; i < sigma.rows(); ++i) {
+    Index j = 0;
+    for (; j + lanes <= i; j += lanes)
+      differences += (sigma.row(i).template segment<lanes>(j) - sigma.col(i).template segment<lanes>(j).transpose())
+                         .cwiseAbs()
+                         .array();
+    for (; j < i; ++j) differences(0) += std::abs(sigma(i, j) - sigma(j, i));
+  }
+  const auto variances = sigma.diagonal();
+  return differences.sum() == 0 && variances.allFinite() && variances.minCoeff() >= 0;
+}
+
+template <Storage Scalar, Storage Data>
+class Batch {
+ public:
+  // Without starts: null.
+  Batch(const MatrixStack<Data>& targets, const MatrixStack<Scalar>* starts, Index rank, const AlignOptions& options,
+        const BatchOptions& batch)
+      : targets_(targets), starts_(starts), options_(options), batch_(batch), stop_(batch.should_stop) {
+    const auto count = static_cast<std::size_t>(targets.count);
+    result_.count = targets.count;
+    result_.dim = targets.cols;
+    result_.rank = rank;
+    result_.factors = Block<Scalar>(targets.count * targets.cols, rank);
+    result_.objectives = Block<double>(targets.count, options.steps + 1);
+    result_.objectives.setConstant(not_a_number);
+    result_.status.resize(count);
+    result_.reasons.resize(count);
+    result_.best.resize(count);
+    result_.certified.resize(count);
+    result_.unresolved.resize(count);
+    if (batch.keep_traces) result_.traces.resize(count);
+    if (batch.should_stop)
+      on_step_ = [this](const Step&, const ConstBlockView<Scalar>&) {
+        return stop_.is_up() ? StepAction::stop : StepAction::proceed;
+      };
+  }
+
+  BatchResult<Scalar> run() {
+    const Index shares = parts_per_thread * threads(), count = targets_.count;
+    const Index per_part = std::clamp<Index>(count / shares, 1, most_per_part);
+    const kernels::OneBlasThread blas;
+    kernels::run_parts((count + per_part - 1) / per_part, [&](Index part) {
+      const kernels::PartScope alone;  // also where the caller does all parts by itself
+      const Index end = std::min(count, (part + 1) * per_part);
+      for (Index i = part * per_part; i < end; ++i) solve(i);
+    });
+    stop_.rethrow();
+    return std::move(result_);
+  }
+
+ private:
+  // The pool's work must not throw, and what befalls one problem is no other's business.
+  void solve(Index i) noexcept {
+    if (starts_ != nullptr) {
+      factor(i) = (*starts_)[i];
+    } else {
+      factor(i).setConstant(std::numeric_limits<Scalar>::quiet_NaN());
+    }
+    try {
+      if (stop_.is_up()) {
+        give_reason(i, "the call was stopped before this problem was begun");
+      } else if (batch_.targets == StackOf::features) {
+        align_to(i, FeaturesTarget<Scalar, Data>(lent(targets_[i])));
+      } else {
+        align_to_covariance(i);
+      }
+    } catch (const std::bad_alloc&) {
+      give_reason(i, "memory ran out");
+    } catch (const std::exception& error) {
+      give_reason(i, error.what());
+    } catch (...) {
+      give_reason(i, "an exception of unknown type was thrown");
+    }
+  }
+
+  void align_to_covariance(Index i) {
+    const ConstBlockView<Data> sigma = targets_[i];
+    Block<Data> averaged;
+    try {
+      if (!is_plain<Data>(sigma)) averaged = averaged_away(sigma);
+    } catch (const std::invalid_argument& objection) {
+      give_reason(i, objection.what());
+      result_.status[static_cast<std::size_t>(i)] = sigma.allFinite() ? Status::not_a_covariance : Status::not_finite;
+      return;
+    }
+    align_to(i, DenseTarget<Scalar, Data>(lent(averaged.size() > 0 ? ConstBlockView<Data>(averaged) : sigma)));
+  }
+
+  // A copy without the asymmetry of rounding; throws std::invalid_argument for what no rounding explains.
+  static Block<Data> averaged_away(const ConstBlockView<Data>& sigma) {
+    check_symmetric<Data>(sigma, rounded_to_float);
+    refuse_negative_variance<Data>(sigma, symmetry_limit<Data>(sigma, rounded_to_float), "the covariance");
+    Block<Data> averaged = sigma;
+    symmetrise<Data>(averaged);
+    return averaged;
+  }
+
+  void align_to(Index i, const TargetArgument<Scalar>& target) {
+    Result<Scalar> run = starts_ != nullptr ? align<Scalar>(target, (*starts_)[i], options_, on_step_)
+                                            : align<Scalar>(target, result_.rank, options_, on_step_);
+    const auto at = static_cast<std::size_t>(i);
+    Trace& trace = run.trace;
+    result_.reasons[at] = trace.reason;
+    // Nothing from here on throws: a problem has its whole result, or none.
+    factor(i) = run.factor;
+    for (const Step& step : trace.steps) result_.objectives(i, step.index) = step.objective;
+    result_.best[at] = trace.best;
+    result_.certified[at] = trace.certified();
+    result_.unresolved[at] = std::any_of(trace.steps.begin(), trace.steps.end(), unresolved);
+    result_.status[at] = trace.status;
+    if (batch_.keep_traces) result_.traces[at] = std::move(trace);
+  }
+
+  void give_reason(Index i, const char* reason) noexcept {
+    try {
+      result_.reasons[static_cast<std::size_t>(i)] = reason;
+    } catch (const std::bad_alloc&) {
+      result_.reasons[static_cast<std::size_t>(i)] = "memory ran out";  // short enough to need none
+    }
+  }
+
+  static Borrowed<Data> lent(const ConstBlockView<Data>& view) {
+    return borrow(view.data(), view.rows(), view.cols(), view.outerStride());
+  }
+  BlockView<Scalar> factor(Index i) { return result_.factors.middleRows(i * result_.dim, result_.dim); }
+
+  const MatrixStack<Data>& targets_;
+  const MatrixStack<Scalar>* starts_;
+  const AlignOptions& options_;
+  const BatchOptions& batch_;
+  StopSign stop_;
+  OnStep<Scalar> on_step_;
+  BatchResult<Scalar> result_;
+};
+
+template <Storage Data>
+void check_targets(const MatrixStack<Data>& targets, const AlignOptions& options, const BatchOptions& batch) {
+  require(targets.count >= 0 && targets.rows >= 0 && targets.cols >= 0, "the stack of targets is ", targets.count,
+          " x ", targets.rows, " x ", targets.cols, "; no size is below 0");
+  const bool features = batch.targets == StackOf::features;
+  require(features || targets.rows == targets.cols, "the targets are ", targets.rows, " x ", targets.cols,
+          "; a covariance is square. If their rows are samples, pass them as StackOf::features");
+  if (features) check_features(targets.rows, targets.cols, {});
+  check_options(targets.cols, features, options);
+  require(options.steps <= most_steps, "steps is ", options.steps, "; align_batch keeps every objective, and takes ",
+          most_steps, " steps at most. Make longer runs with align");
+  require(!options.keep_iterates,
+          "keep_iterates is set, and align_batch keeps no iterates; run align where they are "
+          "wanted, or leave it out");
+}
+
+}  // namespace
+
+template <Storage Scalar, Storage Data>
+BatchResult<Scalar> align_batch(const std::type_identity_t<MatrixStack<Data>>& targets,
+                                const std::type_identity_t<MatrixStack<Scalar>>& starts, const AlignOptions& options,
+                                const BatchOptions& batch) {
+  check_targets<Data>(targets, options, batch);
+  require(starts.count == targets.count, "there are ", targets.count, " targets and ", starts.count,
+          " starts; every target needs one start, in the same order");
+  require(starts.rows == targets.cols, "the starts have ", starts.rows, " rows and the targets have dimension ",
+          targets.cols, "; a start is a d x r factor of the target's dimension");
+  check_start_cols(starts.cols, targets.cols);
+  return Batch<Scalar, Data>(targets, &starts, starts.cols, options, batch).run();
+}
+
+template <Storage Scalar, Storage Data>
+BatchResult<Scalar> align_batch(const std::type_identity_t<MatrixStack<Data>>& targets, Index rank,
+                                const AlignOptions& options, const BatchOptions& batch) {
+  check_targets<Data>(targets, options, batch);
+  check_rank(rank, targets.cols);
+  return Batch<Scalar, Data>(targets, nullptr, rank, options, batch).run();
+}
+
+#define ITSPACE_INSTANTIATE(Scalar, Data)                                                                       \
+  template BatchResult<Scalar> align_batch<Scalar, Data>(const std::type_identity_t<MatrixStack<Data>>&,        \
+                                                         const std::type_identity_t<MatrixStack<Scalar>>&,      \
+                                                         const AlignOptions&, const BatchOptions&);             \
+  template BatchResult<Scalar> align_batch<Scalar, Data>(const std::type_identity_t<MatrixStack<Data>>&, Index, \
+                                                         const AlignOptions&, const BatchOptions&);
+ITSPACE_INSTANTIATE(float, float)
+ITSPACE_INSTANTIATE(double, double)
+ITSPACE_INSTANTIATE(double, float)
+#undef ITSPACE_INSTANTIATE
+
+}  // namespace itspace
