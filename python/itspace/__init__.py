@@ -10,6 +10,7 @@ True
 `itspace.sklearn` (an estimator) and `itspace.torch` (a loss and a layer) are imported when asked for.
 """
 from ._align import AlignResult, ResolutionWarning, align, objective_and_features_gradient, objective_and_gradient, verify
+from ._batch import BatchResult, align_batch
 from ._core import version as _version
 from ._distance import (
     FrechetAccumulator,
@@ -32,6 +33,7 @@ __version__: str = _version()
 
 __all__ = [
     "AlignResult",
+    "BatchResult",
     "CovarianceOperator",
     "FrechetAccumulator",
     "LowRankGaussian",
@@ -39,6 +41,7 @@ __all__ = [
     "Target",
     "TransportMap",
     "align",
+    "align_batch",
     "auto_rank",
     "bures_wasserstein",
     "frechet_distance",

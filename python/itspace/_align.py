@@ -158,6 +158,28 @@ def _progress(steps: int, callback: Optional[Callback]) -> "tuple[Callback, Call
     return show, close
 
 
+def step_options(
+    alpha: Any, lam: Any, solver: Any, route: Any, guard: Any
+) -> "tuple[Optional[float], Optional[float], bool, Optional[int]]":
+    """The options of a run as the extension takes them: alpha, lam, whether to search the line, guard."""
+    line_search, fixed = False, None
+    if isinstance(alpha, str):
+        if alpha != "line-search":
+            raise ValueError(f"alpha is {alpha!r}; it must be a number between 0 and 2, 'line-search' or None")
+        line_search = True
+    elif alpha is not None:
+        fixed = number(alpha, "alpha")
+    if lam is not None:
+        lam = number(lam, "lam")
+    if guard is not None:
+        guard = integer(guard, "guard")
+    if not isinstance(solver, str) or not isinstance(route, str):
+        raise TypeError(f"solver is {solver!r} and route is {route!r}; both must be strings")
+    if guard is not None and solver == "paper":
+        raise ValueError(f"guard is {guard}, but solver 'paper' has no guard columns; pass solver='ritz', or leave guard out")
+    return fixed, lam, line_search, guard
+
+
 def align(
     target: Covariance,
     start: Optional[Array] = None,
@@ -260,21 +282,7 @@ def align(
         columns = first.shape[1]
     else:
         columns = resolve_rank(rank, core, seed)
-    line_search, fixed = False, None
-    if isinstance(alpha, str):
-        if alpha != "line-search":
-            raise ValueError(f"alpha is {alpha!r}; it must be a number between 0 and 2, 'line-search' or None")
-        line_search = True
-    elif alpha is not None:
-        fixed = number(alpha, "alpha")
-    if lam is not None:
-        lam = number(lam, "lam")
-    if guard is not None:
-        guard = integer(guard, "guard")
-    if not isinstance(solver, str) or not isinstance(route, str):
-        raise TypeError(f"solver is {solver!r} and route is {route!r}; both must be strings")
-    if guard is not None and solver == "paper":
-        raise ValueError(f"guard is {guard}, but solver 'paper' has no guard columns; pass solver='ritz', or leave guard out")
+    fixed, lam, line_search, guard = step_options(alpha, lam, solver, route, guard)
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is a {type(callback).__name__}; it must be callable as callback(step, factor)")
 

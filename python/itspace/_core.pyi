@@ -86,6 +86,22 @@ def align(
     callback: Optional[Callable[[Dict[str, Any], Array], Any]],
     keep_iterates: bool,
 ) -> Tuple[Array, Trace, List[Array]]: ...
+def align_batch(
+    targets: Array,
+    starts: Optional[Array],
+    rank: int,
+    features: bool,
+    mixed: bool,
+    steps: int,
+    alpha: Optional[float],
+    lam: Optional[float],
+    line_search: bool,
+    solver: str,
+    route: str,
+    guard: Optional[int],
+    seed: int,
+    keep_traces: bool,
+) -> Tuple[Array, Array, List[str], Dict[int, str], Array, Array, int, List[Trace]]: ...
 def _default_options() -> Dict[str, Any]: ...
 def _seconds_per_align(sigma: Array, start: Array, steps: int, repeats: int) -> float: ...
 def verify(target: Target, factor: Array, given: Array, trace: Optional[Trace]) -> Dict[str, Any]: ...

@@ -7,6 +7,7 @@
 #include "core/require.hpp"
 #include "interrupt.hpp"
 #include "module.hpp"
+#include "options.hpp"
 #include "target.hpp"
 #include "trace.hpp"
 
@@ -79,17 +80,7 @@ nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& sta
                      std::optional<double> alpha, std::optional<double> lambda, bool line_search,
                      const std::string& solver, const std::string& route, std::optional<Index> guard,
                      std::uint64_t seed, const nb::object& callback, bool keep_iterates) {
-  AlignOptions options;
-  options.steps = steps;
-  const auto method = solver_named(solver);
-  require(method.has_value(), "solver is '", solver, "'; it must be 'paper' or 'ritz'");
-  options.solver = *method;
-  options.step_size = step_size(alpha, lambda, line_search);
-  const auto named = route_named(route);
-  require(named.has_value(), "route is '", route, "'; it must be 'auto', 'qr', 'gram', 'factor' or 'root'");
-  options.route = *named;
-  options.guard = guard;
-  options.seed = seed;
+  AlignOptions options = align_options(steps, alpha, lambda, line_search, solver, route, guard, seed);
   options.keep_iterates = keep_iterates;
   return std::visit([&](const auto& ref) { return run(ref, target.mixed, start, rank, options, callback); },
                     target.ref);
@@ -164,6 +155,23 @@ double seconds_per_align(const Matrix<double>& sigma, const Matrix<double>& star
 }
 
 }  // namespace
+
+AlignOptions align_options(Index steps, std::optional<double> alpha, std::optional<double> lambda, bool line_search,
+                           const std::string& solver, const std::string& route, std::optional<Index> guard,
+                           std::uint64_t seed) {
+  AlignOptions options;
+  options.steps = steps;
+  const auto method = solver_named(solver);
+  require(method.has_value(), "solver is '", solver, "'; it must be 'paper' or 'ritz'");
+  options.solver = *method;
+  options.step_size = step_size(alpha, lambda, line_search);
+  const auto named = route_named(route);
+  require(named.has_value(), "route is '", route, "'; it must be 'auto', 'qr', 'gram', 'factor' or 'root'");
+  options.route = *named;
+  options.guard = guard;
+  options.seed = seed;
+  return options;
+}
 
 void add_align(nb::module_& module) {
   module.def("align", &align_any, nb::arg("target"), nb::arg("start").none(), nb::arg("rank"), nb::arg("steps"),

@@ -44,5 +44,6 @@ nb::object to_numpy(std::vector<Value> values) {
 }
 template nb::object to_numpy<double>(std::vector<double>);
 template nb::object to_numpy<std::int64_t>(std::vector<std::int64_t>);
+template nb::object to_numpy<std::uint8_t>(std::vector<std::uint8_t>);
 
 }  // namespace itspace::python

@@ -25,6 +25,7 @@ using Stack = nb::ndarray<const Scalar, nb::ndim<3>, nb::c_contig, nb::device::c
 template <class Scalar>
 using WritableMatrix = nb::ndarray<Scalar, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyArray = nb::ndarray<nb::ro, nb::ndim<2>, nb::c_contig, nb::device::cpu>;  // of whatever type
+using AnyStack = nb::ndarray<nb::ro, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <class Scalar>

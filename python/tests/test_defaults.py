@@ -25,6 +25,10 @@ def face(module, name):
 def test_the_defaults_of_align_are_those_of_the_library():
     found = defaults_of(itspace.align)
     assert {name: found[name] for name in ALIGN} == ALIGN
+    batch = defaults_of(itspace.align_batch)
+    assert {name: batch[name] for name in ALIGN if name != "keep_iterates"} == {
+        name: ALIGN[name] for name in ALIGN if name != "keep_iterates"
+    }
 
 
 def test_the_defaults_of_maps_are_those_of_the_library():

@@ -31,6 +31,8 @@ LONG = {
     # It ends by itself at rounding level, so the target is one that takes it seconds.
     "ritz": "itspace.align(np.diag(1 / np.arange(1.0, 2001.0)), rank=64, steps=10**8, solver='ritz')",
     "callback": "itspace.align(S, rank=8, steps=10**8, alpha=0.1, callback=lambda step, Y: None)",
+    "batch": "itspace.align_batch(np.stack([S] * 4), rank=8, steps=10**7, alpha=0.1)",
+    "many": "itspace.align_batch(np.broadcast_to(np.eye(16), (10**5, 16, 16)).copy(), rank=4, steps=100, alpha=0.1)",
     "stack": "itspace.bures_wasserstein(np.stack([S] * 200), np.stack([S] * 200))",
 }
 
