@@ -32,29 +32,21 @@ constexpr Index padded(Index n) {
   return (n + lanes - 1) / lanes * lanes;
 }
 
-// x'x, y'y, x'y and the rotation that makes the last of them zero, for the pairs of one round.
+// x'x, y'y, x'y and the rotation that makes the last of them zero, for the pairs of one round. (Lengths are kept up to
+// date from angle to angle, and measured anew in each sweep.)
 struct Round {
   alignas(64) std::array<double, most_pairs + 8> xx, yy, xy, cosine, sine;
 };
 
-HWY_INLINE void add_products(const double* HWY_RESTRICT x, const double* HWY_RESTRICT y, Index count, Index pair,
-                             Round& round) {
+HWY_INLINE double dot(const double* HWY_RESTRICT x, const double* HWY_RESTRICT y, Index count) {
   const Tag tag;
-  Vector xx = hn::Zero(tag), yy = xx, xy = xx;
-  for (Index i = 0; i < count; i += lanes) {
-    const Vector xi = hn::Load(tag, x + i), yi = hn::Load(tag, y + i);
-    xx = hn::MulAdd(xi, xi, xx);
-    yy = hn::MulAdd(yi, yi, yy);
-    xy = hn::MulAdd(xi, yi, xy);
-  }
-  const auto at = static_cast<std::size_t>(pair);
-  round.xx[at] = hn::GetLane(hn::SumOfLanes(tag, xx));
-  round.yy[at] = hn::GetLane(hn::SumOfLanes(tag, yy));
-  round.xy[at] = hn::GetLane(hn::SumOfLanes(tag, xy));
+  Vector sum = hn::Zero(tag);
+  for (Index i = 0; i < count; i += lanes) sum = hn::MulAdd(hn::Load(tag, x + i), hn::Load(tag, y + i), sum);
+  return hn::GetLane(hn::SumOfLanes(tag, sum));
 }
 
-// t = tan of the angle: t^2 + 2 z t - 1 = 0, z = (yy - xx)/(2 xy), the smaller root. Returns the largest
-// xy^2/(xx yy).
+// t = tan of the angle: t^2 + 2 z t - 1 = 0, z = (yy - xx)/(2 xy), the smaller root. It leaves xx - t xy and yy + t xy.
+// Returns the largest xy^2/(xx yy).
 HWY_INLINE double find_rotations(Index pairs, Round& round) {
   const Tag tag;
   // What is below the rounding of the sums themselves is left alone.
@@ -67,10 +59,12 @@ HWY_INLINE double find_rotations(Index pairs, Round& round) {
     const auto turns = hn::Gt(square, hn::Mul(rounding, size));
     const Vector z = hn::Div(hn::Sub(yy, xx), hn::Add(xy, xy));
     const Vector root = hn::Sqrt(hn::MulAdd(z, z, one));
-    const Vector t = hn::Div(hn::CopySign(one, z), hn::Add(hn::Abs(z), root));
+    const Vector t = hn::IfThenElseZero(turns, hn::Div(hn::CopySign(one, z), hn::Add(hn::Abs(z), root)));
     const Vector cosine = hn::Div(one, hn::Sqrt(hn::MulAdd(t, t, one)));
-    hn::Store(hn::IfThenElse(turns, cosine, one), tag, round.cosine.data() + p);
-    hn::Store(hn::IfThenElseZero(turns, hn::Mul(cosine, t)), tag, round.sine.data() + p);
+    hn::Store(cosine, tag, round.cosine.data() + p);
+    hn::Store(hn::Mul(cosine, t), tag, round.sine.data() + p);
+    hn::Store(hn::NegMulAdd(t, xy, xx), tag, round.xx.data() + p);
+    hn::Store(hn::MulAdd(t, xy, yy), tag, round.yy.data() + p);
     largest = hn::Max(largest, hn::IfThenElseZero(turns, hn::Div(square, size)));
   }
   return hn::GetLane(hn::MaxOfLanes(tag, largest));
@@ -108,38 +102,46 @@ bool svd(Index m, Index n, const double* a, double* u, double* s, double* v) {
   for (Index j = 0; j < players; ++j) seat[static_cast<std::size_t>(j)] = j;
   Round round;
   round.xx.fill(1), round.yy.fill(1), round.xy.fill(0);
+  std::array<double, most_jacobi_columns> squares;  // of the columns' lengths
+  const auto measure = [&] {
+    for (Index j = 0; j < n; ++j)
+      squares[static_cast<std::size_t>(j)] = dot(columns + j * height, columns + j * height, top);
+  };
   bool done = n < 2;
   for (int sweep = 0; !done; ++sweep) {
     if (sweep == most_sweeps) return false;
     double largest = 0;
+    measure();
     for (Index game = 0; game < players - 1; ++game) {
       const auto pair_of = [&](Index p) {
         return std::pair(seat[static_cast<std::size_t>(p)], seat[static_cast<std::size_t>(players - 1 - p)]);
       };
       for (Index p = 0; p < pairs; ++p) {
         const auto [i, j] = pair_of(p);
-        if (std::max(i, j) < n) {
-          add_products(columns + i * height, columns + j * height, top, p, round);
-        } else {
-          round.xy[static_cast<std::size_t>(p)] = 0;
-        }
+        const auto at = static_cast<std::size_t>(p);
+        const bool there = std::max(i, j) < n;
+        round.xx[at] = there ? squares[static_cast<std::size_t>(i)] : 1;
+        round.yy[at] = there ? squares[static_cast<std::size_t>(j)] : 1;
+        round.xy[at] = there ? dot(columns + i * height, columns + j * height, top) : 0;
       }
       largest = std::max(largest, find_rotations(pairs, round));
       for (Index p = 0; p < pairs; ++p) {
         const auto [i, j] = pair_of(p);
-        const double sine = round.sine[static_cast<std::size_t>(p)];
-        if (sine != 0)
-          rotate(columns + i * height, columns + j * height, height, round.cosine[static_cast<std::size_t>(p)], sine);
+        const auto at = static_cast<std::size_t>(p);
+        if (round.sine[at] == 0) continue;
+        rotate(columns + i * height, columns + j * height, height, round.cosine[at], round.sine[at]);
+        squares[static_cast<std::size_t>(i)] = round.xx[at];
+        squares[static_cast<std::size_t>(j)] = round.yy[at];
       }
       std::rotate(seat.begin() + 1, seat.begin() + players - 1, seat.begin() + players);
     }
     if (!(largest <= 1.5)) return false;  // not a number
     done = largest <= converged;
   }
+  measure();
   std::array<double, most_jacobi_columns> lengths;
   for (Index j = 0; j < n; ++j) {
-    add_products(columns + j * height, columns + j * height, top, 0, round);
-    lengths[static_cast<std::size_t>(j)] = std::sqrt(round.xx[0]);
+    lengths[static_cast<std::size_t>(j)] = std::sqrt(squares[static_cast<std::size_t>(j)]);
     seat[static_cast<std::size_t>(j)] = j;
   }
   std::sort(seat.begin(), seat.begin() + n, [&](Index i, Index j) {
