@@ -131,6 +131,16 @@ double smaller_quota(double a, double b) {
   return b > 0 ? std::min(a, b) : a;
 }
 
+// Whether "cpu" is one of the names of a list such as "cpu,cpuacct".
+bool has_cpu(std::string_view names) {
+  for (;;) {
+    const std::size_t comma = names.find(',');
+    if (names.substr(0, comma) == "cpu") return true;
+    if (comma == std::string_view::npos) return false;
+    names.remove_prefix(comma + 1);
+  }
+}
+
 // Version 2: "max 100000" or "150000 100000".
 double quota_of_version_2(const std::string& folder) {
   const std::string line = text_of(folder + "/cpu.max");
@@ -159,10 +169,9 @@ double cpu_quota(const std::string& membership, const std::string& mounted_at) {
     const std::string line = lines.substr(at, end - at);
     const std::size_t first = line.find(':'), second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const bool version_2 = controllers == ",,";
-    if (!version_2 && controllers.find(",cpu,") == std::string::npos) continue;
-    const std::string names = controllers.substr(1, controllers.size() - 2);
+    const std::string names = line.substr(first + 1, second - first - 1);
+    const bool version_2 = names.empty();
+    if (!version_2 && !has_cpu(names)) continue;
     std::string path = line.substr(second + 1);
     for (;;) {
       if (path == "/") path.clear();
