@@ -173,11 +173,12 @@ Layout layout_of(const Array& array) {
 }  // namespace
 
 Index Array::rows() const {
-  return info_.shape.empty() ? 1 : info_.shape[0];
+  const auto& shape = info_.shape;
+  return shape.empty() ? 1 : shape.size() == 3 ? shape[0] * shape[1] : shape[0];  // of a stack: all rows
 }
 
 Index Array::cols() const {
-  return info_.shape.size() < 2 ? 1 : info_.shape[1];
+  return info_.shape.size() < 2 ? 1 : info_.shape.back();
 }
 
 double Array::epsilon() const {
@@ -248,6 +249,7 @@ template ITSPACE_API bool Array::is_borrowed<double>() const;
 Array open_array(const std::filesystem::path& path, std::string_view key) {
   std::optional<StoredMember> unchecked;
   Array array = open_array(path, key, unchecked);
+  require_matrix(array.info().shape, describe(path, array.info().key));
   if (unchecked) {
     require_crc(crc_of(unchecked->bytes), unchecked->crc, unchecked->where);
   }

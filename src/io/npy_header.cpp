@@ -93,14 +93,18 @@ bool parse_order(const DictValue& value, std::string_view where) {
   return value.truth;
 }
 
+[[noreturn]] void refuse_dimensions(std::size_t count, std::string_view shape, std::string_view where) {
+  fail("{}: has {} dimensions, shape {}; at most 2 are understood: reshape it to (rows, columns)", where, count,
+       in_quotes(shape));
+}
+
 std::vector<Index> parse_shape(const DictValue& value, std::string_view where) {
   if (value.kind != DictValue::Kind::integers) {
     fail("{}: 'shape' in the header must be a tuple of non-negative integers, is {}; the header is damaged", where,
          in_quotes(value.text));
   }
-  if (value.integers.size() > 2) {
-    fail("{}: has {} dimensions, shape {}; at most 2 are understood: reshape it to (rows, columns)", where,
-         value.integers.size(), in_quotes(value.text));
+  if (value.integers.size() > 3) {
+    refuse_dimensions(value.integers.size(), value.text, where);
   }
   std::vector<Index> shape;
   for (const std::uint64_t length : value.integers) {
@@ -190,6 +194,12 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
   NpyHeader header{type->type, std::move(*shape), *fortran_order, type->big_endian, 0};
   header.value_bytes = value_bytes(header, where);
   return header;
+}
+
+void require_matrix(std::span<const Index> shape, std::string_view where) {
+  if (shape.size() > 2) {
+    refuse_dimensions(shape.size(), shape_text(shape), where);
+  }
 }
 
 std::string shape_text(std::span<const Index> shape) {

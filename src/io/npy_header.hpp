@@ -18,7 +18,7 @@ namespace itspace::io {
 
 struct NpyHeader {
   ElementType type = ElementType::float64;
-  std::vector<Index> shape;  // 0, 1 or 2 dimensions
+  std::vector<Index> shape;  // 0 to 3 dimensions
   bool fortran_order = false;
   bool big_endian = false;
   std::uint64_t value_bytes = 0;  // the product of the shape and the type's size; fits a signed 64-bit integer
@@ -35,6 +35,9 @@ std::size_t npy_values_offset(std::span<const std::byte> prelude, std::string_vi
 
 // Reads the first npy_values_offset() bytes of the file.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view where);
+
+// Refuses a stack of matrices, of three dimensions, where one matrix is asked for.
+void require_matrix(std::span<const Index> shape, std::string_view where);
 
 // "(3, 4)", as Python writes it.
 std::string shape_text(std::span<const Index> shape);

@@ -57,6 +57,7 @@ NpyHeader read_input_header() {
          held);
   }
   NpyHeader header = parse_npy_header(head, input_name);
+  require_matrix(header.shape, input_name);
   if (header.fortran_order && header.shape.size() == 2 && header.shape[0] > 1 && header.shape[1] > 1) {
     fail(
         "{} is in Fortran order, whose rows are complete only at its end; save it in C order "
@@ -87,6 +88,7 @@ RowReader::RowReader(const std::filesystem::path& path) : source_(std::make_uniq
   if (!is_standard_stream(path)) {
     Source& source = *source_;
     source.array = open_array(path, {}, source.unchecked);
+    require_matrix(source.array.info().shape, in_quotes(path));
     source.info = source.array.info();
     if (source.unchecked) {
       // Rows in Fortran order are not read in the order of the file.

@@ -2,6 +2,7 @@
 //
 // Arrays and text out.
 #include <itspace/io.hpp>
+#include <itspace/stack_file.hpp>
 
 #include "atomic_file.hpp"
 #include "error.hpp"
@@ -23,8 +24,8 @@ std::string header_of(const NamedBlock& array) {
 }
 
 template <Storage Scalar>
-void write_npy(AtomicFile& file, const ConstBlockView<Scalar>& block) {
-  file.write(npy_header<Scalar>(std::vector<Index>{block.rows(), block.cols()}));
+void write_npy(AtomicFile& file, const ConstBlockView<Scalar>& block, const std::vector<Index>& shape) {
+  file.write(npy_header<Scalar>(shape));
   for (Index i = 0; i < block.rows(); ++i) {
     file.write(bytes_of(block.data() + i * block.outerStride(), block.cols()));
   }
@@ -35,19 +36,29 @@ void write_npy(AtomicFile& file, const ConstBlockView<Scalar>& block) {
 template <Storage Scalar>
 void save_npy(const std::filesystem::path& path, const ConstBlockView<Scalar>& block) {
   AtomicFile file(path);
-  write_npy<Scalar>(file, block);
+  write_npy<Scalar>(file, block, {block.rows(), block.cols()});
   file.commit();
 }
 
 template <Storage Scalar>
 void save_npy(Outputs& outputs, const std::filesystem::path& path, const ConstBlockView<Scalar>& block) {
-  write_npy<Scalar>(outputs.add(path), block);
+  write_npy<Scalar>(outputs.add(path), block, {block.rows(), block.cols()});
+}
+
+template <Storage Scalar>
+void save_stack(Outputs& outputs, const std::filesystem::path& path, const ConstBlockView<Scalar>& block,
+                Index rows_each) {
+  write_npy<Scalar>(outputs.add(path), block, {block.rows() / rows_each, rows_each, block.cols()});
 }
 
 template ITSPACE_API void save_npy<float>(const std::filesystem::path&, const ConstBlockView<float>&);
 template ITSPACE_API void save_npy<double>(const std::filesystem::path&, const ConstBlockView<double>&);
 template ITSPACE_API void save_npy<float>(Outputs&, const std::filesystem::path&, const ConstBlockView<float>&);
 template ITSPACE_API void save_npy<double>(Outputs&, const std::filesystem::path&, const ConstBlockView<double>&);
+template ITSPACE_API void save_stack<float>(Outputs&, const std::filesystem::path&, const ConstBlockView<float>&,
+                                            Index);
+template ITSPACE_API void save_stack<double>(Outputs&, const std::filesystem::path&, const ConstBlockView<double>&,
+                                             Index);
 
 void save_npz(const std::filesystem::path& path, std::span<const NamedBlock> arrays) {
   // Misuse is found before the file is touched.
