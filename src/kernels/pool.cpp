@@ -4,6 +4,7 @@
 #include <itspace/threads.hpp>
 
 #include <pthread.h>
+#include <signal.h>
 
 #include <array>
 #include <atomic>
@@ -62,6 +63,24 @@ struct Share {
 constexpr Index most_parts_of_a_round = Index(Share::mask);
 constexpr Index most_pool_threads = 256;
 
+// While it lives this thread, and so the threads that it starts, leave signals to the others: whoever waits for them or
+// handles them is not surprised by threads that are not his. What a thread brings upon itself it gets, and profilers
+// see it.
+class SignalsElsewhere {
+ public:
+  SignalsElsewhere() {
+    sigset_t others;
+    sigfillset(&others);
+    for (const int own : {SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF}) sigdelset(&others, own);
+    pthread_sigmask(SIG_BLOCK, &others, &before_);
+  }
+  ~SignalsElsewhere() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsElsewhere(const SignalsElsewhere&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 class Pool {
  public:
   // False where another caller has it.
@@ -97,6 +116,7 @@ class Pool {
   static Index first_of(Index share, Index parts, Index threads) { return parts * share / threads; }
 
   bool add_worker() {
+    const SignalsElsewhere elsewhere;
     try {
       std::thread([this, number = workers_ + 1] { serve(number); }).detach();
       return true;

@@ -7,6 +7,7 @@
 #include <itspace/threads.hpp>
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,26 @@ TEST(Pool, WorksInAForkedChild) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   EXPECT_TRUE(does_each_once(8)) << "and the parent goes on";
+}
+
+// Signals are for the threads of the program: SIGTERM never interrupts a worker, and a fault of its own reaches it.
+TEST(Pool, LeavesSignalsToOthers) {
+  const ThreadScope scope(4);
+  const std::thread::id caller = std::this_thread::get_id();
+  std::atomic<bool> seen = false, right = true;
+  for (int round = 0; round < 2000 && !seen; ++round)
+    run_parts(64, 4, [&](Index) {
+      if (std::this_thread::get_id() == caller) return;
+      sigset_t blocked;
+      pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+      right = right && sigismember(&blocked, SIGTERM) == 1 && sigismember(&blocked, SIGBUS) == 0;
+      seen = true;
+    });
+  EXPECT_TRUE(right);
+  sigset_t own;
+  pthread_sigmask(SIG_BLOCK, nullptr, &own);
+  EXPECT_EQ(sigismember(&own, SIGTERM), 0) << "the caller's own are as they were";
+  if (!seen) GTEST_SKIP() << "no worker came to a part";
 }
 
 TEST(Threads, ScopesNestAndEnd) {
