@@ -22,7 +22,7 @@ install(TARGETS ${ITSPACE_LIBRARIES} EXPORT itspaceTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(NOT TARGET itspace_io)
-  set(ITSPACE_WITHOUT_HEADERS REGEX "/(io|map_file|row_stream|signals)[.]hpp$" EXCLUDE)
+  set(ITSPACE_WITHOUT_HEADERS REGEX "/(io|map_file|row_stream|signals|stack_file)[.]hpp$" EXCLUDE)
 endif()
 install(DIRECTORY include/itspace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp"
         ${ITSPACE_WITHOUT_HEADERS})
