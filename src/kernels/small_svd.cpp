@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/small_svd.hpp"
 
+#include "kernels/instruction_sets.hpp"
 #include "kernels/scratch.hpp"
 
 #include <algorithm>
@@ -8,9 +9,6 @@
 #include <cmath>
 #include <limits>
 #include <utility>
-
-// See strips.cpp.
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/small_svd.cpp"

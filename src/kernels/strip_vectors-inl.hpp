@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The three small loops over the rows of a strip that all products are made of, for one instruction set; included anew
+// for each (Highway's manner: no include guard, but one for each target).
+#if defined(ITSPACE_KERNELS_STRIP_VECTORS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef ITSPACE_KERNELS_STRIP_VECTORS_INL
+#undef ITSPACE_KERNELS_STRIP_VECTORS_INL
+#else
+#define ITSPACE_KERNELS_STRIP_VECTORS_INL
+#endif
+
+#include "kernels/strips.hpp"
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <type_traits>
+
+HWY_BEFORE_NAMESPACE();
+namespace itspace::kernels {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class Scalar>
+using Tag = hn::ScalableTag<Scalar>;
+template <class Scalar>
+using Vector = hn::Vec<Tag<Scalar>>;
+template <class Scalar>
+constexpr Index lanes_of() {
+  return static_cast<Index>(HWY_LANES(Scalar));
+}
+
+// Vector registers: 32 of AVX-512 and NEON, else 16.
+inline constexpr bool many_registers = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON;
+inline constexpr int most_vectors = many_registers ? 4 : 2;
+// Rows whose sums over `vectors` columns are kept in registers.
+constexpr int rows_at_once(int vectors) {
+  const int rows = (many_registers ? 16 : 8) / vectors;
+  return rows < static_cast<int>(strip_rows) ? rows : static_cast<int>(strip_rows);
+}
+
+// Columns of a strip at a time: the parts of y and w that belong to them stay in the first-level cache while strip
+// after strip goes by.
+constexpr Index fewest_tile_cols = 64, most_tile_cols = 256;
+template <class Scalar>
+Index tile_cols_for(Index padded) {
+  constexpr Index cached = 16384 / static_cast<Index>(sizeof(Scalar));
+  return std::clamp(cached / padded / fewest_tile_cols * fewest_tile_cols, fewest_tile_cols, most_tile_cols);
+}
+
+// Strips that a tile of y or w serves in turn; their products are kept aside.
+constexpr Index group_strips = 4, group_rows = group_strips * strip_rows;
+constexpr Index most_cols = most_strip_columns;
+
+// Values of the widest slab over a strip.
+template <class Scalar>
+inline constexpr Index slab_values = strip_rows* most_vectors* static_cast<Index>(HWY_LANES(Scalar));
+
+// Rows of a strip that is to be multiplied: where they lie, and where those of the strip after it do, which are asked
+// for meanwhile (null: they are in cache).
+template <class Scalar>
+struct Strip {
+  const Scalar* data;
+  Index stride;
+  const Scalar* next = nullptr;
+
+  HWY_INLINE Strip from_row(Index i) const { return {data + i * stride, stride, next ? next + i * stride : nullptr}; }
+};
+
+// Value (i, k) of rows that lie `stride` apart, of which `a` is the first and `a4` the fifth, both moved to column k:
+// few enough addresses for the registers that there are.
+template <class Scalar>
+HWY_INLINE Scalar value_of_row(const Scalar* a, const Scalar* a4, Index stride, int i) {
+  const Scalar* from = i < 4 ? a : a4;
+  return from[(i & 3) * stride];
+}
+
+// visit(k) for the columns of a strip, cache line by cache line, each line of the next strip asked for in time.
+template <int Rows, class Scalar, class Visit>
+HWY_INLINE void for_each_column(const Strip<Scalar>& strip, Index count, Visit visit) {
+  constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
+  for (Index k = 0; k < count;) {
+    if (strip.next != nullptr) {
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i) __builtin_prefetch(strip.next + i * strip.stride + k, 0, 2);
+    }
+    for (const Index end = std::min(count, k + line); k < end; ++k) visit(k);
+  }
+}
+
+// p(i) += a(i, :) y, for Rows rows.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void add_dots(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT y, Index count,
+                           Scalar* HWY_RESTRICT p) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  Vector<Scalar> sums[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::Zero(tag);
+  const Scalar* HWY_RESTRICT a = strip.data;
+  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
+    Vector<Scalar> yk[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
+    }
+    ++a, ++a4, y += width;
+  });
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      Scalar* to = p + i * width + v * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[i][v]), tag, to);
+    }
+}
+
+// w(k) += sum_i a(i, k) p(i), over Rows rows.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void add_outer(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT p, Index count,
+                            Scalar* HWY_RESTRICT w) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  Vector<Scalar> rows[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) rows[i][v] = hn::LoadU(tag, p + i * width + v * lanes);
+  const Scalar* HWY_RESTRICT a = strip.data;
+  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
+    Vector<Scalar> sums[Vectors];
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v)
+        sums[v] = i == 0 ? hn::Mul(value, rows[i][v]) : hn::MulAdd(value, rows[i][v], sums[v]);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), sums[v]), tag, w + v * lanes);
+    ++a, ++a4, w += width;
+  });
+}
+
+// Both at once: p(i) += a(i, :) y and w(k) += sum_i a(i, k) q(i). Each value of a is loaded once.
+template <int Rows, int Vectors, class Scalar>
+HWY_NOINLINE void add_both(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT y, const Scalar* HWY_RESTRICT q,
+                           Index count, Scalar* HWY_RESTRICT w, Scalar* HWY_RESTRICT p) {
+  const Tag<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  // The q(i) stay in registers where there is room for them beside the sums.
+  constexpr bool keeps = Rows * Vectors <= (many_registers ? 8 : 0);
+  Vector<Scalar> sums[Rows][Vectors], kept[Rows][Vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      sums[i][v] = hn::Zero(tag);
+      kept[i][v] = keeps ? hn::LoadU(tag, q + i * width + v * lanes) : hn::Zero(tag);
+    }
+  const Scalar* HWY_RESTRICT a = strip.data;
+  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
+    Vector<Scalar> yk[Vectors], wk[Vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < Vectors; ++v) {
+        const Vector<Scalar> qi = keeps ? kept[i][v] : hn::LoadU(tag, q + i * width + v * lanes);
+        sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
+        wk[v] = i == 0 ? hn::Mul(value, qi) : hn::MulAdd(value, qi, wk[v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), wk[v]), tag, w + v * lanes);
+    ++a, ++a4, y += width, w += width;
+  });
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      Scalar* to = p + i * width + v * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[i][v]), tag, to);
+    }
+}
+
+// The number of vectors of a slab, as a constant.
+template <class Scalar, class Visit>
+HWY_INLINE void with_vectors(Index width, Visit visit) {
+  constexpr Index lanes = lanes_of<Scalar>();
+  if (width == lanes) {
+    visit(std::integral_constant<int, 1>());
+  } else if (width == 2 * lanes) {
+    visit(std::integral_constant<int, 2>());
+  } else {
+    visit(std::integral_constant<int, most_vectors>());
+  }
+}
+
+// visit(vectors, first column) for each slab of a block of `cols` columns.
+template <class Scalar, class Visit>
+HWY_INLINE void for_each_slab(Index cols, Visit visit) {
+  const SlabWidths widths{lanes_of<Scalar>(), most_vectors};
+  for (Index first = 0; first < cols;) {
+    const Index width = widths.next(cols - first);
+    with_vectors<Scalar>(width, [&](auto vectors) HWY_ATTR { visit(vectors, first); });
+    first += width;
+  }
+}
+
+// The three loops over a whole strip and a slab: rows a few at a time, as the registers allow.
+template <int Vectors, class Scalar>
+HWY_INLINE void strip_dots(const Strip<Scalar>& strip, const Scalar* y, Index count, Scalar* p) {
+  constexpr int rows = rows_at_once(Vectors);
+  for (Index i = 0; i < strip_rows; i += rows)
+    add_dots<rows, Vectors>(strip.from_row(i), y, count, p + i * Vectors * lanes_of<Scalar>());
+}
+template <int Vectors, class Scalar>
+HWY_INLINE void strip_outer(const Strip<Scalar>& strip, const Scalar* p, Index count, Scalar* w) {
+  constexpr int rows = rows_at_once(Vectors);
+  for (Index i = 0; i < strip_rows; i += rows)
+    add_outer<rows, Vectors>(strip.from_row(i), p + i * Vectors * lanes_of<Scalar>(), count, w);
+}
+template <int Vectors, class Scalar>
+HWY_INLINE void strip_both(const Strip<Scalar>& strip, const Scalar* y, const Scalar* q, Index count, Scalar* w,
+                           Scalar* p) {
+  constexpr int rows = rows_at_once(Vectors);
+  constexpr Index width = Vectors * lanes_of<Scalar>();
+  for (Index i = 0; i < strip_rows; i += rows)
+    add_both<rows, Vectors>(strip.from_row(i), y, q + i * width, count, w, p + i * width);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace itspace::kernels
+HWY_AFTER_NAMESPACE();
+
+#endif
