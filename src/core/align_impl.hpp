@@ -47,7 +47,7 @@ template <Space S>
 RandomProduct<S> make_random_product(RunContext<S>& context, Index rank, std::uint64_t seed) {
   S& space = context.space;
   const Index d = context.target.dim();
-  RandomProduct<S> product{space.make_block(d, rank), space.make_block(d, rank)};
+  RandomProduct<S> product{space.make_block(d, rank), context.target.make_image(d, rank)};
   space.fill_normal(Random(seed), product.omega);
   space.scale_columns(product.omega, SmallVector::Constant(rank, 1 / std::sqrt(static_cast<double>(d))));
   context.target.apply(product.omega, product.image);

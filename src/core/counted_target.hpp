@@ -29,10 +29,9 @@ class CountedTarget {
   Index passes() const { return passes_; }
   bool is_replaced() const { return !counts_; }
 
-  // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen;
-  // what new memory holds is no part of that.
+  // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen:
+  // @pre out holds numbers; new memory may not (make_image).
   void apply(const ConstView& in, View out) {
-    if (!swept_) space_->set_zero(out);
     space_->poison(out);
     target_.apply(in, out);
     count();
@@ -48,12 +47,19 @@ class CountedTarget {
     count();
   }
 
+  // A block for products to be written to: of zeros, whatever its memory held before.
+  typename S::Block make_image(Index rows, Index cols) {
+    auto block = space_->make_block(rows, cols);
+    space_->set_zero(block);
+    return block;
+  }
+
   // A target may gather its trace in its first sweep, or in the first after it changed. Where none was needed so far (a
   // start of zeros) one is made.
   double trace() {
     if (!swept_ || swept_version_ != version()) {
-      auto column = space_->make_block(dim(), 1), image = space_->make_block(dim(), 1);
-      space_->set_zero(column);
+      const auto column = make_image(dim(), 1);
+      auto image = make_image(dim(), 1);
       apply(column, image);
     }
     return target_.trace();

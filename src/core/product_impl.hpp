@@ -51,7 +51,7 @@ template <Space S>
 OperatorProduct<S>::OperatorProduct(RunContext<S>& run, Index rank, Index riders, bool may_extend)
     : space_(run.space),
       target_(run.target),
-      w_(space_.make_block(target_.dim(), rank + riders)),
+      w_(target_.make_image(target_.dim(), rank + riders)),
       extra_(space_.make_block(may_extend ? target_.dim() : 0, rank + completion_oversampling)) {}
 
 template <Space S>
@@ -95,6 +95,7 @@ void OperatorProduct<S>::extend(const ConstView& q, View z, const Small& seen, P
   product_detail::normalise_columns(space_, z);
   extra_cols_ = z.cols();
   const View image_of_z = space_.columns(extra_, 0, extra_cols_);
+  space_.set_zero(image_of_z);  // hardly ever used: its memory is not touched before
   target_.apply(z, image_of_z);
   Small cross, corner;
   const GramRequest<ConstView> requests[] = {{w, z, cross}, {z, image_of_z, corner}};
@@ -130,7 +131,7 @@ template <Space S>
 FactorProduct<S>::FactorProduct(RunContext<S>& run, Index rank, bool may_extend)
     : space_(run.space),
       target_(run.target),
-      a_(space_.make_block(target_.factor_cols(), rank)),
+      a_(target_.make_image(target_.factor_cols(), rank)),
       q_a_(space_.make_block(target_.factor_cols(), rank)),
       extra_(space_.make_block(may_extend ? target_.factor_cols() : 0, rank + completion_oversampling)) {}
 
@@ -162,6 +163,7 @@ void FactorProduct<S>::extend(const ConstView& /*q*/, View z, const Small& seen,
   const ConstView q_a = space_.columns(q_a_, 0, basis_a_.cols);
   const View extra = space_.columns(extra_, 0, extra_cols_);
   product_detail::normalise_columns(space_, z);
+  space_.set_zero(extra);
   target_.apply_factor_transposed(z, extra);
   // T'z <- (I - Q_A seen seen' Q_A') T'z, twice.
   for (int round = 0; round < 2; ++round)

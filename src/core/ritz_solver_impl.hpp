@@ -55,7 +55,7 @@ RitzSolver<S>::RitzSolver(RunContext<S>& run, Block start, Index rank, const Ali
       recorder_(target_.dim(), rank, precision_name<Scalar>(), 1.0, options.tolerance, Solver::ritz, run.begin),
       version_(target_.version()),
       s_(space_.make_block(target_.dim(), 3 * width_)),
-      sigma_s_(space_.make_block(target_.dim(), 3 * width_)),
+      sigma_s_(target_.make_image(target_.dim(), 3 * width_)),
       previous_(space_.make_block(target_.dim(), width_)),
       sigma_previous_(space_.make_block(target_.dim(), width_)),
       y_(std::move(start)),

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <span>
 #include <utility>
@@ -70,6 +71,36 @@ class WatchedSpace : public HostSpace<double> {
   }
   std::set<const double*> written_;  // since the last reduction
 };
+
+// Memory that held something before.
+class UsedSpace : public HostSpace<double> {
+ public:
+  Block make_block(Index rows, Index cols) {
+    Block block(rows, cols);
+    block.setConstant(std::numeric_limits<double>::quiet_NaN());
+    return block;
+  }
+};
+
+struct AddingTarget {
+  Index dim() const { return 4; }
+  double trace() const { return 4; }
+  void apply(const ConstBlockView<double>& y, BlockView<double> out) const { out += y; }
+};
+
+// What a target does wrong is told by what it does, not by what the memory of a block held before.
+TEST(UsedMemory, DoesNotHideATargetThatAddsToItsOutput) {
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    AlignOptions options;
+    options.solver = solver;
+    const AddingTarget target;
+    UsedSpace space;
+    RunContext<UsedSpace> context(space, target);
+    auto start = make_random_start(context, 2, 1);
+    const auto result = run_from(context, std::move(start), 2, options, {});
+    EXPECT_EQ(result.status(), Status::not_a_covariance) << result.trace.reason;
+  }
+}
 
 // A step of each kind over a covariance with more directions than any subspace holds.
 TEST(Reductions, SumsDueTogetherAreAskedForTogether) {
