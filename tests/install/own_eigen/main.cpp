@@ -4,34 +4,11 @@
 // memory over the boundary in both directions.
 #include <itspace/itspace.hpp>
 
-#include <Eigen/Dense>
-#include <cstdio>
-#include <cstdlib>
+#include "own_products.hpp"
+
 #include <vector>
 
 namespace {
-
-void expect(bool holds, const char* what) {
-  if (holds) return;
-  std::fprintf(stderr, "own_eigen: %s\n", what);
-  std::exit(EXIT_FAILURE);
-}
-
-template <class Matrix>
-void own_products(const char* what) {
-  using Scalar = typename Matrix::Scalar;
-  const Matrix a = Matrix::Random(300, 200), g = a.transpose() * a, lifted = a * g;
-  Scalar worst = 0;
-  for (Eigen::Index i = 0; i < 200; i += 7)
-    for (Eigen::Index j = 0; j < 200; j += 11) {
-      Scalar sum = 0;
-      for (Eigen::Index k = 0; k < 300; ++k) sum += a(k, i) * a(k, j);
-      worst = std::max(worst, std::abs(sum - g(i, j)));
-    }
-  expect(worst < Scalar(1e5) * Eigen::NumTraits<Scalar>::epsilon(), what);
-  const Eigen::LLT<Eigen::MatrixXd> llt(g.template cast<double>() + Eigen::MatrixXd::Identity(200, 200));
-  expect(llt.info() == Eigen::Success && lifted.allFinite(), what);
-}
 
 // An operator of the user's, with a matrix of the user's.
 struct Operator {
@@ -44,9 +21,7 @@ struct Operator {
 }  // namespace
 
 int main() {
-  own_products<Eigen::MatrixXd>("a product of double, by columns");
-  own_products<Eigen::MatrixXf>("a product of float, by columns");
-  own_products<Eigen::Matrix<double, -1, -1, Eigen::RowMajor>>("a product of double, by rows");
+  own_products_of_all_kinds();
 
   const Eigen::MatrixXd features = Eigen::MatrixXd::Random(400, 61);
   const Operator own{features.transpose() * features / 400};
