@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/basis_impl.hpp"
 
+#include "kernels/small_products.hpp"
+
 #include "core/lapack.hpp"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,18 +22,18 @@ constexpr double accurate_inverse = 30;
 
 }  // namespace
 
-double Basis::length(const SmallVector& v) const {
-  return orthonormal ? (r * v).norm() : std::sqrt(std::max(0.0, v.dot(y_gram * v)));
+SmallVector Basis::lengths(const Small& v) const {
+  if (orthonormal) return kernels::times(r, v).colwise().norm();
+  return v.cwiseProduct(kernels::times(y_gram, v)).colwise().sum().cwiseMax(0.0).cwiseSqrt();
 }
 
 BasisStage make_basis_stage(const Small& gram) {
   const SmallVector lengths = gram.diagonal().cwiseSqrt();
   const SmallVector scale = lengths.cwiseInverse();
   const Small equilibrated = scale.asDiagonal() * gram * scale.asDiagonal();
-  const Eigen::LLT<Small> llt(equilibrated);
-  if (llt.info() == Eigen::Success) {
-    const Small upper = llt.matrixU();
-    const Small inverse = upper.triangularView<Eigen::Upper>().solve(Small::Identity(upper.rows(), upper.cols()));
+  Small upper;
+  if (upper_cholesky(equilibrated, upper)) {
+    const Small inverse = upper_inverse(upper);
     const double length = inverse.norm() / std::sqrt(std::max<double>(1, static_cast<double>(upper.rows())));
     if (length <= longest_inverse)
       return {upper * lengths.asDiagonal(), scale.asDiagonal() * inverse, true, true, length <= accurate_inverse};

@@ -18,14 +18,14 @@ struct ITSPACE_API Basis {
   Index cols = 0;  // q
   Small r;         // q x r: Y = Q r
   Small inverse;   // r x q: Q = Y inverse
-  Small y_gram;    // Y'Y; what length() uses where Q is not orthonormal
+  Small y_gram;    // Y'Y; what lengths() uses where Q is not orthonormal
   bool orthonormal = true;
   bool direct = true;    // one Cholesky was enough: Y's equilibrated columns are well-conditioned
   double y_squared = 0;  // ||Y||^2
   bool finite = true;    // false: Y has a NaN or Inf, or no basis was found; nothing else is set
 
-  // ||Y v||
-  double length(const SmallVector& v) const;
+  // ||Y v_i|| for the columns v_i.
+  SmallVector lengths(const Small& v) const;
 };
 
 // Fills the first basis.cols columns of q. @pre q has at least the columns of y and is not y.

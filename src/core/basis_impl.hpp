@@ -4,6 +4,7 @@
 #include "core/basis.hpp"
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -52,11 +53,15 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
   double shortest = 0;
   for (int stage = 0; stage <= basis_detail::most_rotations; ++stage) {
     const std::vector<Index> kept = basis_detail::long_columns(inner_gram, shortest);
-    const BasisStage step = make_basis_stage(inner_gram(kept, kept));
+    const bool keeps_all = std::ssize(kept) == inner_gram.cols();
+    const BasisStage step = keeps_all ? make_basis_stage(inner_gram) : make_basis_stage(inner_gram(kept, kept));
     basis.finite = step.found;
     if (!step.found) return;
-    Small from_all = Small::Zero(inner_gram.cols(), step.inverse.cols());  // zero rows for the columns that are dropped
-    from_all(kept, Eigen::indexing::all) = step.inverse;
+    Small from_all = step.inverse;
+    if (!keeps_all) {  // zero rows for the columns that are dropped
+      from_all.setZero(inner_gram.cols(), step.inverse.cols());
+      from_all(kept, Eigen::indexing::all) = step.inverse;
+    }
     basis.cols = step.inverse.cols();
     const auto made = space.columns(q, 0, basis.cols);
     if (stage == 0) {
@@ -64,8 +69,13 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
     } else {
       multiply(space, space.columns(q, 0, inner_gram.cols()), from_all, made);
     }
-    basis.r = step.step * basis.r(kept, Eigen::indexing::all);
-    basis.inverse = basis.inverse * from_all;
+    if (stage == 0 && keeps_all) {  // times the identity
+      basis.r = step.step;
+      basis.inverse = step.inverse;
+    } else {
+      basis.r = step.step * basis.r(kept, Eigen::indexing::all);
+      basis.inverse = basis.inverse * from_all;
+    }
     if (step.trusted && stage == 0 && step.accurate) return;
     if (step.trusted) break;
     basis.direct = false;

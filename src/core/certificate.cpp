@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/certificate.hpp"
 
-#include "core/lapack.hpp"
+#include "kernels/small_products.hpp"
 
-#include <Eigen/Cholesky>
+#include "core/lapack.hpp"
+#include "core/polar.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -16,6 +18,9 @@ constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // Coefficients whose sizes differ by no more than this lose nothing that counts when they are mixed.
 constexpr double mixed_safely = 30;
+
+// Decompositions up to this many columns cost less than the products that replace them.
+constexpr Index fewest_for_products = 40;
 
 // Columns that are orthonormal to this have their norm bounded rather than computed.
 constexpr double near_orthonormal = 1e-11;
@@ -32,12 +37,8 @@ int exponent_of(double x) {
 class Root {
  public:
   explicit Root(const Small& theta) {
-    const Eigen::LLT<Small> llt(theta);
-    if (llt.info() == Eigen::Success) {
-      c_ = llt.matrixU();
-      return;
-    }
-    triangular_ = false;
+    if (upper_cholesky(theta, c_)) return;
+    singular_ = true;
     SmallVector values;
     Small vectors;
     finite_ = symmetric_eigen(theta, values, vectors);
@@ -52,16 +53,17 @@ class Root {
 
   bool finite() const { return finite_; }
   double cut() const { return cut_; }  // directions of theta up to this were left out
+  bool is_singular() const { return singular_; }
   const Small& c() const { return c_; }
   Small solve(const Small& right) const {
-    if (triangular_) return c_.triangularView<Eigen::Upper>().solve(right);
+    if (!singular_) return c_.triangularView<Eigen::Upper>().solve(right);
     return pseudo_inverse_ * right;
   }
 
  private:
   Small c_, pseudo_inverse_;
   double cut_ = 0;
-  bool triangular_ = true;
+  bool singular_ = false;
   bool finite_ = true;
 };
 
@@ -83,10 +85,83 @@ double doubt_of(double energy, double noise, bool of_roots) {
   return of_roots ? 2 * std::sqrt(ratio) + ratio : ratio;
 }
 
+// What make_certificate has brought to order one.
+struct ScaledData {
+  const Small &theta, &coordinates;  // as they came
+  const Small &scaled_coordinates, &c;
+  int half, other;  // by which powers of two theta (twice) and coordinates were divided
+  double unit;
+};
+
+// The largest singular value of z, from below: a few powers of z'z on its longest column.
+double estimated_norm(const Small& z) {
+  constexpr int powers = 3;
+  Index longest = 0;
+  z.colwise().squaredNorm().maxCoeff(&longest);
+  SmallVector x = z.col(longest);
+  double norm = 0;
+  for (int power = 0; power < powers; ++power) {
+    const double length = x.norm();
+    if (!(length > 0)) break;
+    const SmallVector image = z.transpose() * (x / length);
+    norm = image.norm();
+    x = z * image;
+  }
+  return norm;
+}
+
+// The same certificate without a decomposition, where every direction is seen far above its rounding: the polar factor
+// P of K = C c by products. Any orthonormal directions will do, so they are those of the columns: m = C^(-1) P. The
+// rounding of theta, of norm `noise`, is that of m'theta m, so that column i is in doubt by noise ||m_i||^2 (which is
+// noise/h_i for singular directions, ||C^(-1) u_i||^2 being 1/h_i), and sum_i s_i noise/h_i = noise <m, c>.
+// False where a direction may be null, or where the products did not converge.
+bool certify_by_products(const ScaledData& data, const Basis& basis, const NullRule& rule, Certificate& certificate) {
+  const Index r = data.c.cols();
+  const double size = static_cast<double>(r);
+  const Small k = kernels::times(data.c, data.scaled_coordinates);
+  const Small c_inverse = upper_inverse(data.c);
+  const Small k_inverse = std::ldexp(1.0, data.other) * kernels::times(basis.inverse, c_inverse);
+  // 1/||K^(-1)||_F <= s_r; the basis is inverted to a few digits only.
+  Small polar;
+  if (!polar_by_products(k, 0.9 / k_inverse.norm(), polar)) return false;
+  const Small h = kernels::transposed_times(polar, k);  // symmetric, with the singular values of K
+  const double asymmetry = 0.5 * (h - h.transpose()).norm();
+  const double largest = estimated_norm(h), smallest = 1 / estimated_norm(k_inverse);
+
+  const Small columns = std::ldexp(1.0, -data.half) * kernels::times(c_inverse, polar);
+  const SmallVector squares = columns.colwise().squaredNorm();
+  // On the gram route the basis is Y times a number, and G is rounded at Y's longest direction.
+  const double longest_squared =
+      rule.of_columns ? 1.1 * estimated_norm(basis.y_gram) * basis.inverse(0, 0) * basis.inverse(0, 0) : 1.0;
+  const double noise = rule.noise * longest_squared;
+  // ||Y v_i|| >= s_i/||Sigma||^(1/2), and noise is at least 2 eps ||Sigma||, rule.length 4 eps.
+  const double shortest = data.unit * smallest / std::sqrt(2 * rule.noise / rule.length);
+  constexpr double most_doubt = 1e-2, clear = 4;
+  const bool all_seen = noise * squares.sum() <= most_doubt && smallest > clear * rule.relative * largest &&
+                        shortest > clear * rule.length * std::sqrt(basis.y_squared);
+  if (!all_seen) return false;
+
+  certificate.rank = r;
+  certificate.by_products = true;
+  certificate.nuclear_norm = data.unit * h.trace();
+  certificate.null_directions.resize(r, 0);
+  certificate.condition = (largest / smallest) * (largest / smallest);
+  certificate.directions.setIdentity(r, r);
+  certificate.doubt = (noise * squares).cwiseMax(eps64);
+  // | ||K||_* - tr H | <= ||(H - H')/2||_* where the polar factor is not exact.
+  certificate.uncertainty = 4 * size * eps64 * data.unit * largest + 2 * std::sqrt(size) * data.unit * asymmetry +
+                            2 * noise * columns.cwiseProduct(data.coordinates).sum();
+  certificate.seen = columns;
+  measure_certificate(data.theta, data.coordinates,
+                      {columns, certificate.directions, SmallVector::Ones(r), certificate.doubt, SmallVector::Zero(r)},
+                      certificate);
+  return certificate.finite && certificate.orthogonality <= near_orthonormal;
+}
+
 }  // namespace
 
 void make_certificate(const Small& theta_in, const Small& coordinates_in, const Basis& basis, const NullRule& rule,
-                      double regularization, Certificate& certificate) {
+                      double regularization, Certificate& certificate, bool may_use_products) {
   const Index q = theta_in.rows(), r = coordinates_in.cols();
   make_empty(q, r, certificate);
   // Where nothing is seen, all of Y may hide its rounding.
@@ -103,13 +178,20 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
   const double unit = std::ldexp(1.0, half + other);  // of singular values
 
   const Root root(theta);
+  certificate.finite = root.finite();
+  if (!certificate.finite) return;
+  if (may_use_products && q == r && r > fewest_for_products && !root.is_singular() && regularization == 0 &&
+      !rule.of_roots && basis.direct) {
+    const ScaledData scaled{theta_in, coordinates_in, coordinates, root.c(), half, other, unit};
+    if (certify_by_products(scaled, basis, rule, certificate)) return;
+    make_empty(q, r, certificate);
+  }
   Svd k;
-  certificate.finite = root.finite() && svd(root.c() * coordinates, q >= r ? SvdSize::thin : SvdSize::full, k);
+  certificate.finite = svd(root.c() * coordinates, q >= r ? SvdSize::thin : SvdSize::full, k);
   if (!certificate.finite || k.s(0) <= 0) return;
 
   const double y_length = std::sqrt(basis.y_squared);
-  SmallVector lengths(r);
-  for (Index i = 0; i < r; ++i) lengths(i) = basis.length(k.v.col(i));
+  const SmallVector lengths = basis.lengths(k.v);
   const double longest = lengths.maxCoeff();
   const double null_limit = rule.of_roots ? 4 : 2;
 
@@ -155,9 +237,9 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
 
 void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
                          Certificate& certificate) {
-  const Small theta_columns = theta * parts.columns;
+  const Small theta_columns = kernels::times(theta, parts.columns);
   // a = I up to rounding where all weights are 1.
-  const Small product = parts.weights.asDiagonal() * (parts.columns.transpose() * theta_columns);
+  const Small product = parts.weights.asDiagonal() * kernels::transposed_times(parts.columns, theta_columns);
   const Small a = 0.5 * (product * parts.weights.asDiagonal() + parts.weights.asDiagonal() * product.transpose());
   certificate.orthogonality = (a - Small::Identity(a.rows(), a.cols())).norm();
   certificate.finite = std::isfinite(certificate.orthogonality);
@@ -176,31 +258,34 @@ void measure_certificate(const Small& theta, const Small& coordinates, const Cer
   // diag(f) a diag(f) <= I for f_i^-2 = max(1, a_ii + sum_j |a_ij| (d_i/d_j)^(1/2)): Gershgorin's bound, scaled so that
   // the rounding of doubtful directions (a_ij is about (d_i d_j)^(1/2)) shortens them and not the healthy ones.
   const SmallVector roots = parts.doubt.cwiseSqrt();
+  const SmallVector shares = a.cwiseAbs() * roots.cwiseInverse();
   SmallVector lengths = parts.weights;
   for (Index i = 0; i < lengths.size(); ++i) {
-    double bound = a(i, i);
-    for (Index j = 0; j < lengths.size(); ++j)
-      if (j != i) bound += std::abs(a(i, j)) * roots(i) / roots(j);
+    const double bound = a(i, i) + roots(i) * (shares(i) - std::abs(a(i, i)) / roots(i));
     lengths(i) /= std::sqrt(std::max(1.0, bound + parts.weights(i) * parts.weights(i) * parts.margin(i)));
   }
   certificate.served = parts.columns * lengths.asDiagonal();
   certificate.served_directions = parts.directions;
-  certificate.m = certificate.served * parts.directions.transpose();
+  certificate.m =
+      certificate.by_products ? certificate.served : kernels::times(certificate.served, parts.directions.transpose());
   const SmallVector sizes = certificate.served.colwise().norm();
-  certificate.graded = sizes.size() > 0 && sizes.maxCoeff() > mixed_safely * sizes.minCoeff();
-  const Small served = coordinates * parts.directions;
+  certificate.graded =
+      !certificate.by_products && sizes.size() > 0 && sizes.maxCoeff() > mixed_safely * sizes.minCoeff();
+  const Small served = certificate.by_products ? coordinates : kernels::times(coordinates, parts.directions);
   const double reached = lengths.dot(theta_columns.cwiseProduct(served).colwise().sum().transpose());
   certificate.gap = std::max(0.0, certificate.nuclear_norm - reached);
 }
 
 double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate) {
   const Index q = w_gram.rows();
+  const Small served = certificate.served.topRows(q);
+  const SmallVector images = served.cwiseProduct(kernels::times(w_gram, served)).colwise().sum();
+  const SmallVector lengths = basis.lengths(certificate.directions);
   double doubt = 0;
   for (Index i = 0; i < certificate.rank; ++i) {
-    const auto column = certificate.served.col(i).head(q);
-    const double image = std::sqrt(std::max(0.0, column.dot(w_gram * column)));
+    const double image = std::sqrt(std::max(0.0, images(i)));
     // Twice: what directions share is as uncertain as they are.
-    doubt += 2 * certificate.doubt(i) * image * std::max(image, basis.length(certificate.directions.col(i)));
+    doubt += 2 * certificate.doubt(i) * image * std::max(image, lengths(i));
   }
   return std::isfinite(doubt) ? doubt : 0;
 }

@@ -47,12 +47,16 @@ struct Certificate {
   double orthogonality = 0;  // ||m' theta m - P||_F, P the projector on the directions that m serves
   double condition = 0;      // lambda_max/lambda_min of G; infinite where a direction is null
   double uncertainty = 0;    // of 2 tr(G^(1/2)), from the doubt of its directions and from the null ones
+  bool by_products = false;  // made without a decomposition: the directions are those of the columns
   bool finite = true;
 };
 
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.
+// A large certificate may be made of products instead of a decomposition: as good where all directions are far above
+// their rounding, but for a gap of some hundred roundings, and with an estimate (from below) of the condition number.
 ITSPACE_API void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis,
-                                  const NullRule& rule, double regularization, Certificate& certificate);
+                                  const NullRule& rule, double regularization, Certificate& certificate,
+                                  bool may_use_products = false);
 
 // What a certificate is made of: m = columns diag(weights) directions', where X columns is orthonormal up to rounding.
 struct CertificateParts {

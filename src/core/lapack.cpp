@@ -8,6 +8,7 @@
 #include <cblas.h>
 #include <lapacke.h>
 
+#include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <limits>
@@ -56,6 +57,9 @@ void require_fits(double work, Index rows, Index cols, const char* routine) {
 void must_be_done(lapack_int info, const char* routine) {
   if (!done(info, routine)) throw std::logic_error(text("LAPACK's ", routine, " ended with ", info));
 }
+
+// Triangles up to this size are Eigen's own, which is faster than the call.
+constexpr Index small_triangle = 48;
 
 // All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up, or where
 // its work array is too long. `restore` brings `a` back to what it was.
@@ -237,6 +241,29 @@ bool cholesky(Small& a) {
   if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', blas_int(n), a.data(), blas_int(n)), "dpotrf")) return false;
   a.triangularView<Eigen::StrictlyUpper>().setZero();
   return true;
+}
+
+bool upper_cholesky(const Small& a, Small& upper) {
+  const Index n = a.rows();
+  if (n <= small_triangle) {
+    const Eigen::LLT<Small> llt(a);
+    if (llt.info() != Eigen::Success) return false;
+    upper = llt.matrixU();
+    return true;
+  }
+  if (!a.allFinite()) return false;
+  upper = a;
+  if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', blas_int(n), upper.data(), blas_int(n)), "dpotrf")) return false;
+  upper.triangularView<Eigen::StrictlyLower>().setZero();
+  return true;
+}
+
+Small upper_inverse(const Small& upper) {
+  const Index n = upper.rows();
+  if (n <= small_triangle) return upper.triangularView<Eigen::Upper>().solve(Small::Identity(n, n));
+  Small inverse = upper;
+  must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'U', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
+  return inverse;
 }
 
 Small pivoted_cholesky(const Small& a, double tolerance) {

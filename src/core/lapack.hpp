@@ -52,6 +52,9 @@ ITSPACE_API bool svd(const Small& a, SvdSize size, Svd& out);
 // The lower triangular L with a = L L', in place (the upper triangle is zeroed); false where a is not numerically
 // positive definite. Reads the lower triangle.
 bool cholesky(Small& a);
+// The upper triangular u with a = u'u; false where a is not numerically positive definite. And the inverse of a u.
+bool upper_cholesky(const Small& a, Small& upper);
+Small upper_inverse(const Small& upper);
 // A factor (n x rank, rows in the order of a) of a positive semidefinite a, by Cholesky with complete pivoting down to
 // pivots of `tolerance`. Reads the lower triangle.
 Small pivoted_cholesky(const Small& a, double tolerance);

@@ -224,7 +224,7 @@ bool PaperSolver<S>::improve_certificate(bool step_follows, std::optional<Status
     range_exhausted_ = true;  // what is left of the range is not worth another pass
     return true;
   }
-  if (regularised_) {
+  if (regularised_ || point_.certificate.by_products) {
     // Completion may have extended the data.
     const Index q = point_.basis.cols;
     const Small theta = point_.data.theta.topLeftCorner(q, q), coordinates = point_.data.coordinates.topRows(q);
@@ -279,7 +279,7 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
   const double regularization = route == Route::gram ? options_.gram_regularization : 0;
   regularised_ = regularization > 0;
   make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, null_rule(route), regularization,
-                   point_.certificate);
+                   point_.certificate, true);
   if (!point_.certificate.finite) return Status::not_finite;
   doubt_promise();
   return std::nullopt;

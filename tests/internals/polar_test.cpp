@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The polar factor by products, and the certificate made of it, beside decompositions.
+#include "core/polar.hpp"
+#include "core/certificate.hpp"
+#include "kernels/small_products.hpp"
+
+#include <itspace/random.hpp>
+
+#include <gtest/gtest.h>
+
+#include <Eigen/LU>
+#include <Eigen/QR>
+#include <Eigen/SVD>
+#include <cmath>
+#include <limits>
+
+namespace itspace {
+namespace {
+
+constexpr double eps = std::numeric_limits<double>::epsilon();
+
+Small normal(Index rows, Index cols, std::uint64_t seed) {
+  Block<double> block(rows, cols);
+  Random(seed).fill_normal<double>(block);
+  return block;
+}
+Small orthogonal(Index n, std::uint64_t seed) {
+  return Eigen::HouseholderQR<Small>(normal(n, n, seed)).householderQ();
+}
+// Singular values from 1 down to 1/condition, evenly spaced in their logarithms.
+SmallVector spectrum(Index n, double condition) {
+  SmallVector values(n);
+  for (Index i = 0; i < n; ++i) values(i) = std::pow(condition, -double(i) / double(std::max<Index>(1, n - 1)));
+  return values;
+}
+
+TEST(Polar, IsThePolarFactor) {
+  for (const Index n : {1, 2, 17, 41, 64, 129, 200})
+    for (const double condition : {1.0, 1.5, 50.0, 1e3, 1e4, 2e5})
+      for (const double size : {1.0, 1e-30, 1e30}) {
+        const Small u = orthogonal(n, 1), v = orthogonal(n, 2);
+        const SmallVector s = size * spectrum(n, condition);
+        const Small k = u * s.asDiagonal() * v.transpose();
+        Small polar;
+        ASSERT_TRUE(polar_by_products(k, 0.5 * s(n - 1), polar)) << n << ", " << condition << ", " << size;
+        const double unit = 30 * static_cast<double>(n) * eps;
+        EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), unit) << n << ", " << condition;
+        EXPECT_LE((polar - u * v.transpose()).norm(), unit * condition) << n << ", " << condition;
+        // Of second order in the rotation.
+        EXPECT_LE(std::abs(polar.cwiseProduct(k).sum() - s.sum()), unit * s.sum()) << n << ", " << condition;
+        const Small h = polar.transpose() * k;
+        EXPECT_LE((h - h.transpose()).norm(), unit * s(0)) << n << ", " << condition;
+      }
+}
+
+// A bound that is far too low costs products, not accuracy; one that is too high is found out by who measures.
+TEST(Polar, TakesAnyLowerBound) {
+  const Index n = 50;
+  const Small k = orthogonal(n, 1) * spectrum(n, 10).asDiagonal() * orthogonal(n, 2).transpose();
+  for (const double smallest : {0.1, 1e-2, 1e-4, 3e-6}) {
+    Small polar;
+    ASSERT_TRUE(polar_by_products(k, smallest, polar));
+    EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), 30 * double(n) * eps) << smallest;
+  }
+}
+
+TEST(Polar, RefusesWhatIsTooIllConditionedOrNotFinite) {
+  Small k = Small::Identity(3, 3), polar;
+  EXPECT_FALSE(polar_by_products(k, 1e-7, polar));
+  EXPECT_FALSE(polar_by_products(k, 0, polar));
+  EXPECT_FALSE(polar_by_products(k, std::numeric_limits<double>::quiet_NaN(), polar));
+  EXPECT_FALSE(polar_by_products(Small::Zero(3, 3), 1, polar));
+  k(1, 2) = std::numeric_limits<double>::infinity();
+  EXPECT_FALSE(polar_by_products(k, 0.1, polar));
+}
+
+TEST(SmallProducts, AreProducts) {
+  for (const Index m : {1, 7, 41, 130})
+    for (const Index k : {1, 16, 41, 150})
+      for (const Index n : {1, 9, 64, 140}) {
+        const Small a = normal(m, k, 1), b = normal(k, n, 2), at = a.transpose();
+        const Small product = a * b;
+        const double unit = 4 * static_cast<double>(k) * eps * a.norm() * b.norm();
+        EXPECT_LE((kernels::times(a, b) - product).norm(), unit) << m << ", " << k << ", " << n;
+        EXPECT_LE((kernels::transposed_times(at, b) - product).norm(), unit) << m << ", " << k << ", " << n;
+      }
+}
+
+// theta and Y = Q r with energies down to 1/spread and a Y of some condition, in both bases.
+struct Large {
+  Small theta, coordinates;
+  Basis basis;
+
+  Large(Index r, double spread, double condition, bool scaled) {
+    const Small u = orthogonal(r, 1);
+    theta = u * spectrum(r, spread).asDiagonal() * u.transpose();
+    const Small y = orthogonal(r, 2) * spectrum(r, condition).asDiagonal() * orthogonal(r, 3).transpose();
+    basis.cols = r;
+    basis.y_gram = y.transpose() * y;
+    basis.y_squared = y.squaredNorm();
+    basis.orthonormal = !scaled;
+    if (scaled) {  // Q = Y/2: theta = Y'Sigma Y/4
+      theta = 0.25 * y.transpose() * theta * y;
+      basis.r = 2 * Small::Identity(r, r);
+      basis.inverse = 0.5 * Small::Identity(r, r);
+    } else {
+      basis.r = y;
+      basis.inverse = y.inverse();
+    }
+    theta = 0.5 * (theta + theta.transpose()).eval();
+    coordinates = basis.r;
+  }
+};
+
+TEST(Polar, ACertificateByProductsIsThatOfTheDecomposition) {
+  for (const Index r : {41, 64, 140})
+    for (const double noise : {2e-16, 2e-7})
+      for (const double spread : {1.0, 100.0, 1e3})
+        for (const double condition : {1.0, 30.0})
+          for (const bool scaled : {false, true}) {
+            // The rounding of G itself would be in doubt.
+            if (scaled && noise > 1e-10 && spread * condition * condition > 1e3) continue;
+            SCOPED_TRACE(testing::Message()
+                         << r << ", " << noise << ", " << spread << ", " << condition << ", " << scaled);
+            const Large at(r, spread, condition, scaled);
+            NullRule rule{.noise = noise, .length = 2 * noise, .relative = scaled ? 1e-7 : 30 * eps};
+            rule.of_columns = scaled;
+            Certificate exact, quick;
+            make_certificate(at.theta, at.coordinates, at.basis, rule, 0, exact);
+            make_certificate(at.theta, at.coordinates, at.basis, rule, 0, quick, true);
+            ASSERT_FALSE(exact.by_products);
+            ASSERT_TRUE(quick.by_products);
+            EXPECT_EQ(quick.rank, r);
+            EXPECT_LE(std::abs(quick.nuclear_norm - exact.nuclear_norm), exact.uncertainty + quick.uncertainty);
+            // The same doubt, summed over other directions.
+            EXPECT_LE(quick.uncertainty, 4 * exact.uncertainty);
+            EXPECT_GE(quick.uncertainty, 0.2 * exact.uncertainty);
+            EXPECT_LE(quick.gap, 1e-11 * quick.nuclear_norm);
+            EXPECT_LE(quick.condition, 1.01 * exact.condition);
+            EXPECT_GE(quick.condition, 0.5 * exact.condition);
+            const Small gram = quick.m.transpose() * at.theta * quick.m;
+            EXPECT_LE(Eigen::JacobiSVD<Small>(gram).singularValues()(0), 1 + 30 * double(r) * eps);
+            const double size = std::sqrt(at.theta.diagonal().maxCoeff());
+            EXPECT_LE((quick.m - exact.m).norm() * size,
+                      100 * double(r) * eps * std::sqrt(exact.condition) * exact.m.norm() * size);
+          }
+}
+
+// What products cannot be trusted with is decomposed.
+TEST(Polar, DoubtfulDirectionsAreDecomposed) {
+  NullRule rule{.noise = 2e-7, .length = 5e-7, .relative = 30 * eps};
+  for (const auto& [spread, condition] : {std::pair<double, double>{1e6, 1}, {1, 1e7}, {1e3, 1e5}}) {
+    const Large at(50, spread, condition, false);
+    Certificate certificate;
+    make_certificate(at.theta, at.coordinates, at.basis, rule, 0, certificate, true);
+    EXPECT_FALSE(certificate.by_products) << spread << ", " << condition;
+  }
+  const Large fine(50, 10, 10, false);
+  Certificate certificate;
+  make_certificate(fine.theta, fine.coordinates, fine.basis, rule, 1e-3, certificate, true);
+  EXPECT_FALSE(certificate.by_products);  // regularised
+  rule.of_roots = true;
+  make_certificate(fine.theta, fine.coordinates, fine.basis, rule, 0, certificate, true);
+  EXPECT_FALSE(certificate.by_products);
+}
+
+}  // namespace
+}  // namespace itspace
