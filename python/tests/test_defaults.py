@@ -64,8 +64,9 @@ def test_the_defaults_of_the_layer_are_those_of_the_library():
 def options_in_help(program, command):
     """{"steps": "2", "alpha": None, ...}: the options of a command that take a value, with the default that --help names."""
     text = subprocess.run([program, command, "--help"], check=True, capture_output=True, text=True).stdout
-    found = re.findall(r"^  --([a-z-]+) [A-Z]+(?:=(\S+))?(?= |$)", text, re.MULTILINE)
-    return {name: default or None for name, default in found}
+    # Newer versions of CLI11 write a default as " [2]" where older ones write "=2".
+    found = re.findall(r"^  --([a-z-]+) [A-Z]+(?:=(\S+)| \[(\S+)\])?(?= |$)", text, re.MULTILINE)
+    return {name: old or new or None for name, old, new in found}
 
 
 def test_the_defaults_of_the_program_are_those_of_the_library(program):
