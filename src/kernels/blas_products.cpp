@@ -94,58 +94,12 @@ void blas_gemm(Op op_a, Scalar alpha, const ConstBlockView<Data>& a, const Scala
   } while (row < a.rows());
 }
 
-template <Storage Scalar>
-void blas_gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out) {
-  out.setZero(a.cols(), b.cols());
-  const Index step = std::min(rows_at_once<double, Scalar>(a, false), rows_at_once<double, Scalar>(b, false));
-  double* scratch = panel_scratch<double, Scalar, Scratch::double_panel>(a, step, false);
-  double* other = panel_scratch<double, Scalar, Scratch::product_panel>(b, step, false);
-  const bool same = a.data() == b.data() && a.cols() == b.cols() && a.outerStride() == b.outerStride();
-  for (Index row = 0; row < a.rows(); row += step) {
-    const Index count = std::min(step, a.rows() - row);
-    const auto pa = panel_of<double, Scalar>(a, nullptr, row, count, scratch);
-    const auto pb = same ? pa : panel_of<double, Scalar>(b, nullptr, row, count, other);
-    // Small is column-major, so b'a written by rows is a'b.
-    cblas_gemm(Op::transposed, Op::plain, b.cols(), a.cols(), count, 1.0, pb.data, pb.stride, pa.data, pa.stride, 1.0,
-               out.data(), out.rows());
-  }
-}
-
-template <Storage Scalar>
-void blas_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>& out, Write write) {
-  constexpr Index step = 256;
-  double* scratch = panel_scratch<double, Scalar, Scratch::double_panel>(a, step, false);
-  double* product = thread_scratch<double, Scratch::product_panel>(step * m.cols());
-  for (Index row = 0; row < a.rows(); row += step) {
-    const Index count = std::min(step, a.rows() - row);
-    const auto pa = panel_of<double, Scalar>(a, nullptr, row, count, scratch);
-    cblas_gemm(Op::plain, Op::transposed, count, m.cols(), a.cols(), 1.0, pa.data, pa.stride, m.data(), m.rows(), 0.0,
-               product, m.cols());
-    for (Index i = 0; i < count; ++i) {
-      Scalar* to = out.data() + (row + i) * out.outerStride();
-      const double* from = product + i * m.cols();
-      if (write == Write::assign) {
-        for (Index j = 0; j < m.cols(); ++j) to[j] = static_cast<Scalar>(from[j]);
-      } else {
-        for (Index j = 0; j < m.cols(); ++j) to[j] = static_cast<Scalar>(static_cast<double>(to[j]) + from[j]);
-      }
-    }
-  }
-}
-
 #define ITSPACE_INSTANTIATE(Scalar, Data)                                                       \
   template void blas_gemm<Scalar, Data>(Op, Scalar, const ConstBlockView<Data>&, const Scalar*, \
                                         const ConstBlockView<Scalar>&, Scalar, BlockView<Scalar>&);
 ITSPACE_INSTANTIATE(float, float)
 ITSPACE_INSTANTIATE(double, double)
 ITSPACE_INSTANTIATE(double, float)
-#undef ITSPACE_INSTANTIATE
-
-#define ITSPACE_INSTANTIATE(Scalar)                                                              \
-  template void blas_gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, Small&); \
-  template void blas_multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>&, Write);
-ITSPACE_INSTANTIATE(float)
-ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE
 
 }  // namespace itspace::kernels

@@ -11,9 +11,5 @@ namespace itspace::kernels {
 template <Storage Scalar, Storage Data>
 void blas_gemm(Op op_a, Scalar alpha, const ConstBlockView<Data>& a, const Scalar* shift,
                const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar>& c);
-template <Storage Scalar>
-void blas_gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Small& out);
-template <Storage Scalar>
-void blas_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>& out, Write write);
 
 }  // namespace itspace::kernels

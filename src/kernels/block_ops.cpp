@@ -3,7 +3,6 @@
 // Sweeps over tall blocks that end in small matrices, or multiply by them.
 #include "kernels/block_ops.hpp"
 
-#include "kernels/blas_products.hpp"
 #include "kernels/pool.hpp"
 #include "kernels/scratch.hpp"
 
@@ -15,14 +14,13 @@ namespace {
 
 constexpr Index most_columns = most_strip_columns;
 
-// Where both blocks have many columns the product is BLAS's.
+// The loops take any number of columns on one side and most_columns on the other. Where both have more, one is cut.
 template <class View>
 bool is_wide(const GramRequest<View>& request) {
   return request.a.cols() > most_columns && request.b.cols() > most_columns;
 }
 
-// The loops take any number of columns on the left, a cacheful at a time, and most_columns on the right: so b'a is made
-// where b has more.
+// The loops take most_columns on the right: so b'a is made where b has more.
 template <class View>
 bool is_exchanged(const GramRequest<View>& request) {
   return request.b.cols() > most_columns;
@@ -57,6 +55,54 @@ const double* add_up(Index rows, Index cols, Index count, const Work& work) {
   return sums;
 }
 
+template <Storage Scalar>
+void wide_gram(const GramRequest<ConstBlockView<Scalar>>& request) {
+  Small& out = *request.out;
+  out.resize(request.a.cols(), request.b.cols());
+  Small part;
+  for (Index at = 0; at < out.cols(); at += most_columns) {
+    const Index count = std::min(most_columns, out.cols() - at);
+    // Of a block with itself the upper triangle.
+    const Index rows = request.of_itself ? at + count : out.rows();
+    const GramRequest<ConstBlockView<Scalar>> of_part(request.a.leftCols(rows), request.b.middleCols(at, count), part);
+    grams<Scalar>({&of_part, 1});
+    out.block(0, at, rows, count) = part;
+  }
+}
+
+// m by slabs, as the loops take it.
+void pack_slabs(const Eigen::Ref<const Small>& m, const SlabWidths& widths, double* slabs) {
+  for (Index at = 0; at < m.cols();) {
+    const Index width = widths.next(m.cols() - at);
+    for (Index i = 0; i < m.rows(); ++i)
+      for (Index j = 0; j < width; ++j) slabs[at * m.rows() + i * width + j] = at + j < m.cols() ? m(i, at + j) : 0.0;
+    at += width;
+  }
+}
+
+// A group of columns after the other, on rows that are put aside first: `out` may be `a`.
+template <Storage Scalar>
+void wide_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Write write) {
+  constexpr Index rows_at_once = 4 * strip_rows;
+  const auto& loops = small_loops<Scalar>();
+  double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * (m.cols() + most_columns));
+  for (Index at = 0; at < m.cols(); at += most_columns)
+    pack_slabs(m.middleCols(at, std::min(most_columns, m.cols() - at)), loops.widths, slabs + at * m.rows());
+  const Index parts = parts_for(static_cast<double>(a.rows()) * static_cast<double>(m.size()));
+  run_parts(parts, [&](Index part) {
+    const Range range = part_of(a.rows(), parts, part, strip_rows);
+    Scalar* aside = thread_scratch<Scalar, Scratch::rows_aside>(rows_at_once * a.cols());
+    for (Index row = range.begin; row < range.end; row += rows_at_once) {
+      const Index rows = std::min(rows_at_once, range.end - row);
+      for (Index i = 0; i < rows; ++i)
+        std::copy_n(a.data() + (row + i) * a.outerStride(), a.cols(), aside + i * a.cols());
+      for (Index at = 0; at < m.cols(); at += most_columns)
+        loops.multiply({aside, rows, a.cols(), a.cols()}, slabs + at * m.rows(), 0, rows, write == Write::add,
+                       out.block(row, at, rows, std::min(most_columns, m.cols() - at)));
+    }
+  });
+}
+
 }  // namespace
 
 template <Storage Scalar>
@@ -69,7 +115,7 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
   Index apart = 0;
   for (const auto& request : requests) {
     if (is_wide(request)) {
-      blas_gram<Scalar>(request.a, request.b, *request.out);
+      wide_gram(request);
     } else {
       apart += values_of(request);
       work += static_cast<double>(request.a.rows()) * static_cast<double>(values_of(request));
@@ -122,17 +168,12 @@ void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>
     return;
   }
   if (m.cols() > most_columns) {
-    blas_multiply<Scalar>(a, m, out, write);
+    wide_multiply<Scalar>(a, m, out, write);
     return;
   }
   const auto& loops = small_loops<Scalar>();
   double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * loops.widths.padded(m.cols()));
-  for (Index at = 0; at < m.cols();) {
-    const Index width = loops.widths.next(m.cols() - at);
-    for (Index i = 0; i < m.rows(); ++i)
-      for (Index j = 0; j < width; ++j) slabs[at * m.rows() + i * width + j] = at + j < m.cols() ? m(i, at + j) : 0.0;
-    at += width;
-  }
+  pack_slabs(m, loops.widths, slabs);
   const Index parts = parts_for(static_cast<double>(a.rows()) * static_cast<double>(m.size()));
   run_parts(parts, [&](Index part) {
     const Range range = part_of(a.rows(), parts, part, strip_rows);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The operations on tall blocks. Products of storage with storage are computed in the type of the blocks; everything
-// that ends in an r x r matrix, or multiplies by one, in double, whatever the storage type. Blocks of few columns go
-// through loops of our own, over all threads (see strips.hpp and pool.hpp); blocks of many go to BLAS, which is made
-// for them. Marked for export is what the other libraries of this project use; the header is not installed.
+// that ends in an r x r matrix, or multiplies by one, in double, whatever the storage type. They are loops of our own,
+// over all threads (see strips.hpp and pool.hpp); only products of storage with blocks of many columns go to BLAS,
+// which is made for them. Marked for export is what the other libraries of this project use; the header is not
+// installed.
 #pragma once
 
 #include <itspace/space.hpp>

@@ -16,8 +16,7 @@ namespace itspace::kernels {
 // Buffers that are in use at once.
 enum class Scratch {
   converted_panel,
-  double_panel,
-  product_panel,
+  rows_aside,
   feature_chunk,
   slabs,
   partial_sums,
