@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/polar.hpp"
 
-#include "kernels/block_ops.hpp"
+#include "kernels/small_products.hpp"
 
 #include <Eigen/LU>
 #include <array>
@@ -72,20 +72,16 @@ std::vector<Polynomial> make_polynomials() {
 
 bool polar_by_products(const Small& k, double smallest, Small& polar) {
   static const std::vector<Polynomial> polynomials = make_polynomials();
-  const Index r = k.cols();
-  // A block is stored by rows and a Small by columns: what is X'X there is XX' here. The polar factor is the same.
   polar = k;
-  Small squared, fourth(r, r);
-  const BlockView<double> x(polar.data(), r, r, r), fourth_rows(fourth.data(), r, r, r);
-  const ConstBlockView<double> x_now(polar.data(), r, r, r);
+  Small squared, fourth;
   std::size_t next = 0;
   double scale = 1;
   for (bool first = true; first || next < polynomials.size(); ++next, first = false) {
-    const GramRequest<ConstBlockView<double>> request(x_now, squared);
-    kernels::grams<double>({&request, 1});
-    kernels::multiply<double>(ConstBlockView<double>(squared.data(), r, r, r), squared, fourth_rows);
+    const Small transposed = polar.transpose();
+    squared = kernels::transposed_times(transposed, transposed);  // XX'
+    fourth = kernels::transposed_times(squared, squared);
     if (first) {
-      // ||X||_2 <= ||(X'X)^2||_F^(1/4).
+      // ||X||_2 <= ||(XX')^2||_F^(1/4).
       const double bound = std::pow(fourth.norm(), 0.25);
       if (!std::isfinite(bound) || !(bound > 0) || !(smallest * most_polar_condition >= bound)) return false;
       scale = 1 / bound;
@@ -96,7 +92,7 @@ bool polar_by_products(const Small& k, double smallest, Small& polar) {
     fourth = p.c * std::pow(scale, 5) * fourth + p.b * std::pow(scale, 3) * squared;
     fourth.diagonal().array() += p.a * scale;
     scale = 1;
-    kernels::multiply<double>(x_now, fourth, x);
+    polar = kernels::transposed_times(fourth, polar);
   }
   return true;
 }

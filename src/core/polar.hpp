@@ -3,7 +3,7 @@
 // The polar factor of an r x r matrix by products alone: no decomposition, so that it runs at the speed of products on
 // every core.
 //
-// X <- a X + b X X'X + c X (X'X)^2 moves every singular value s of X to p(s) = a s + b s^3 + c s^5 and leaves the
+// X <- a X + b XX'X + c (XX')^2 X moves every singular value s of X to p(s) = a s + b s^3 + c s^5 and leaves the
 // singular vectors. With the polynomials that bring an interval [l, 1] closest to 1, each for the interval that the one
 // before leaves, a matrix of condition number 1/l needs few of them: 5 for 50, 8 for 1e4, 11 for 1e6.
 //

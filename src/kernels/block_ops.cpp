@@ -133,6 +133,13 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
       own += values_of(request);
     }
   });
+  // Parts are added up in order, each thread a range of the values.
+  const Index adders = parts > 1 ? std::min(parts, parts_for(8 * static_cast<double>(parts * apart))) : 0;
+  run_parts(adders, [&](Index adder) {
+    const Range range = part_of(apart, adders, adder);
+    for (Index p = 1; p < parts; ++p)
+      for (Index i = range.begin; i < range.end; ++i) sums[i] += sums[p * apart + i];
+  });
   const double* first = sums;
   for (const auto& request : requests) {
     Small& out = *request.out;
@@ -144,11 +151,7 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
         const Index width = loops.widths.next(cols_made - at), used = std::min(width, cols_made - at);
         for (Index i = 0; i < rows_made; ++i) {
           const double* row = first + at * rows_made + i * width;
-          for (Index j = 0; j < used; ++j) {
-            double sum = row[j];
-            for (Index p = 1; p < parts; ++p) sum += row[p * apart + j];
-            (exchanged ? out(at + j, i) : out(i, at + j)) = sum;
-          }
+          for (Index j = 0; j < used; ++j) (exchanged ? out(at + j, i) : out(i, at + j)) = row[j];
         }
         at += width;
       }
