@@ -24,6 +24,9 @@ class ITSPACE_API Random {
   template <Storage Scalar>
   void fill_normal(BlockView<Scalar> out) const;
 
+  // What seed and stream come to: all that another place needs to draw the same numbers.
+  std::uint64_t key() const { return key_; }
+
  private:
   std::uint64_t key_;
 };
