@@ -10,7 +10,7 @@
 namespace itspace {
 
 // Throws std::invalid_argument unless 1 <= rank <= dim.
-void check_rank(Index rank, Index dim);
+ITSPACE_API void check_rank(Index rank, Index dim);
 
 // A factor of F F' with at most d columns.
 Dense narrow_factor(const Dense& factor);

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The kernels of the device, as functions that launch them: plain pointers and sizes in, nothing waited for. They are
+// compiled by nvcc, which sees no Eigen; everything that calls them is compiled by the host's compiler. Each throws
+// std::runtime_error where a launch is refused.
+//
+// Same inputs, same bits: how sums are cut into parts depends on the sizes alone, and parts are added in one order.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace itspace::cuda::kernels {
+
+using Index = std::ptrdiff_t;
+
+// Row-major: element (i, j) is data[i stride + j].
+template <class T>
+struct In {
+  const T* data;
+  Index rows, cols, stride;
+};
+template <class T>
+struct Out {
+  T* data;
+  Index rows, cols, stride;
+};
+
+// Throws where the device cannot run these kernels: it was compiled for others.
+void check_compiled_for_this_device();
+
+// --- Sums over rows, in double. Rows are cut into parts; each part leaves `count` sums at `partials`, part by part,
+// and add_parts() adds them up.
+
+// How many parts rows are cut into where `tiles` blocks of threads share each part.
+Index parts_of(Index rows, Index tiles);
+
+struct Parts {
+  const double* partials;
+  Index parts, count;
+  double* sums;  // count of them; memory of the device, or pinned memory of the host
+};
+constexpr int most_jobs = 8;
+struct PartsList {
+  Parts of[most_jobs];
+  int jobs;
+};
+enum class Combine { sum, largest };
+void add_parts(cudaStream_t stream, const PartsList& list, Combine combine);
+
+// partials of a'b, a.cols x b.cols in row-major order.
+template <class T>
+struct GramJob {
+  In<T> a, b;
+  double* partials;
+};
+template <class T>
+struct GramJobs {
+  GramJob<T> of[most_jobs];
+  int jobs;
+};
+Index gram_parts(Index rows, Index a_cols, Index b_cols);
+template <class T>
+void gram_partials(cudaStream_t stream, const GramJobs<T>& jobs);
+
+// partials of ||b||^2 and ||b - y||^2.
+Index blend_parts(Index rows);
+template <class T>
+void blend_norm_partials(cudaStream_t stream, In<T> y, In<T> b, double* partials);
+
+// partials of sum_i f(x_ij), one for each column.
+Index column_parts(Index rows, Index cols);
+enum class ColumnSum {
+  plain,           // w_i x_ij
+  square,          // x_ij^2
+  scaled_square,   // (x_ij c_j)^2
+  largest,         // |x_ij|: for Combine::largest
+  shifted,         // w_i (x_ij - s_j)
+  centred_square,  // w_i ((x_ij - s_j) - c_j)^2
+};
+template <class T>
+struct ColumnTerms {
+  const double* weights = nullptr;  // w_i; null: all 1
+  const double* columns = nullptr;  // c_j
+  const T* shift = nullptr;         // s_j; x - s is rounded to T
+};
+template <class T>
+void column_partials(cudaStream_t stream, ColumnSum what, In<T> x, const ColumnTerms<T>& terms, double* partials);
+
+// --- Blocks and small matrices.
+
+// out = a m, or out += a m; m is a.cols x out.cols, row-major, on the device. Rows of `out` may share memory with the
+// same rows of `a`. False, and nothing is done, where a row of `a` does not fit on the chip and they do share memory.
+template <class T>
+bool multiply(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add);
+
+// out = (1 - alpha) y + alpha b.
+template <class T>
+void blend(cudaStream_t stream, In<T> y, In<T> b, double alpha, Out<T> out);
+template <class T>
+void scale_columns(cudaStream_t stream, const double* factors, Out<T> block);
+template <class T>
+void copy(cudaStream_t stream, In<T> from, Out<T> to);
+template <class T>
+void fill(cudaStream_t stream, Out<T> block, T value);
+// flags[0]: row 0 has a value that is not finite; flags[1]: another row has. Both are 0 before.
+template <class T>
+void find_not_finite(cudaStream_t stream, In<T> block, int* flags);
+// Entry (i, j) is the normal number of that key at counter i cols + j: the bits of Random.
+template <class T>
+void fill_normal(cudaStream_t stream, std::uint64_t key, Out<T> out);
+
+// out_ij <- f (f_i or 1) (out_ij - v_j).
+template <class T>
+void subtract_row(cudaStream_t stream, const double* v, const double* row_factors, double factor, Out<T> out);
+// out_ij <- f (f_i or 1) in_ij.
+template <class T>
+void scale_rows(cudaStream_t stream, In<T> in, const double* row_factors, double factor, Out<T> out);
+// out_ij <- out_ij - factor u_i v_j.
+template <class T>
+void subtract_product(cudaStream_t stream, const double* u, const double* v, double factor, Out<T> out);
+// out_ij <- out_ij + (d_i or d) y_ij.
+template <class T>
+void add_diagonal(cudaStream_t stream, const double* diagonal, double constant, In<T> y, Out<T> out);
+
+// --- Products with the data of targets, in T. Long sums are cut: a term is added to at most 256 before it.
+
+template <class T>
+struct ProductJob {
+  // op(a - 1 s') b with op(a) m x k: `a` is m x k by rows, or transposed k x m by rows. s may be null.
+  const T* a;
+  Index a_stride;
+  bool transposed;
+  const T* shift;
+  Index m, k;
+  In<T> b;   // k x q
+  Out<T> c;  // m x q
+  // c = f (f_i or 1) product, or c += that.
+  const double* row_factors;
+  double factor;
+  bool add;
+};
+// Values of scratch that a product of these sizes needs.
+Index product_scratch(Index m, Index k, Index q);
+template <class T>
+void product(cudaStream_t stream, const ProductJob<T>& job, T* scratch);
+
+}  // namespace itspace::cuda::kernels
