@@ -4,6 +4,7 @@
 #include "core/align_impl.hpp"
 #include "core/paper_solver_impl.hpp"
 #include "core/ritz_solver_impl.hpp"
+#include "cuda_place.hpp"
 #include "split_space.hpp"
 
 #include <cstdlib>
@@ -102,15 +103,24 @@ typename SplitSpace<Scalar>::Block scattered(SplitSpace<Scalar>& space, const Co
   return block;
 }
 
+std::string place_asked_for() {
+  const char* place = std::getenv("ITSPACE_TEST_PLACE");
+  return place != nullptr ? place : "host";
+}
+
+bool is_cuda() {
+  static const bool cuda = place_asked_for() == "cuda";
+  return cuda;
+}
+
 }  // namespace
 
 Index parts_of_this_place() {
   static const Index parts = [] {
-    const char* place = std::getenv("ITSPACE_TEST_PLACE");
-    const std::string text = place != nullptr ? place : "host";
-    if (text == "host") return Index(0);
+    const std::string text = place_asked_for();
+    if (text == "host" || text == "cuda") return Index(0);
     if (text.rfind("split:", 0) == 0) return Index(std::stol(text.substr(6)));
-    throw std::invalid_argument("ITSPACE_TEST_PLACE is '" + text + "'; it is host, or split:P");
+    throw std::invalid_argument("ITSPACE_TEST_PLACE is '" + text + "'; it is host, cuda, or split:P");
   }();
   return parts;
 }
@@ -131,6 +141,7 @@ Result<Scalar> align_split(Index parts, TargetRef<Scalar> target,
 template <Storage Scalar>
 Result<Scalar> align_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
                           const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
+  if (is_cuda() && options.route != Route::root) return align_on_cuda<Scalar>(target, start, options, on_step);
   const Index parts = parts_of_this_place();
   if (parts == 0 || options.route == Route::root) return align<Scalar>(target, start, options, on_step);
   return align_split<Scalar>(parts, target, start, options, on_step);
@@ -139,6 +150,7 @@ Result<Scalar> align_here(TargetRef<Scalar> target, const std::type_identity_t<C
 template <Storage Scalar>
 Result<Scalar> align_here(TargetRef<Scalar> target, Index rank, const AlignOptions& options,
                           const std::type_identity_t<OnStep<Scalar>>& on_step) {
+  if (is_cuda() && options.route != Route::root) return align_on_cuda<Scalar>(target, rank, options, on_step);
   const Index parts = parts_of_this_place();
   if (parts == 0 || options.route == Route::root) return align<Scalar>(target, rank, options, on_step);
   check_options(target.dim(), target.has_factor(), options);
@@ -151,6 +163,7 @@ Result<Scalar> align_here(TargetRef<Scalar> target, Index rank, const AlignOptio
 template <Storage Scalar>
 Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                  Route route) {
+  if (is_cuda() && route != Route::root) return evaluate_on_cuda<Scalar>(target, factor, route);
   const Index parts = parts_of_this_place();
   if (parts == 0 || route == Route::root) return evaluate<Scalar>(target, factor, route);
   check_options(target.dim(), target.has_factor(), evaluation_options(route));

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// cuda_check [--quick]: does the device do what the host does, and how fast? One table of agreements, one of times.
+// Needs a driver and nothing else; ends with 0 if all is well, 1 if something is not, 77 if there is no device.
+#include <itspace/align.hpp>
+#include <itspace/cuda/targets.hpp>
+#include <itspace/random.hpp>
+#include <itspace/targets.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace itspace;
+
+int failures = 0;
+
+void report(const std::string& what, double ratio, double limit) {
+  const bool fine = ratio <= limit;
+  failures += fine ? 0 : 1;
+  std::printf("  %-58s %10.3g of %-6.3g %s\n", what.c_str(), ratio, limit, fine ? "ok" : "WRONG");
+  std::fflush(stdout);
+}
+
+template <Storage S>
+const char* type_name() {
+  return sizeof(S) == 4 ? "float32" : "float64";
+}
+
+template <Storage S>
+Block<S> gaussian(Index rows, Index cols, std::uint64_t seed) {
+  Block<S> block(rows, cols);
+  Random(seed).fill_normal<S>(block);
+  return block;
+}
+
+// Samples with variances 1/(j + 1), around a mean of `mean`.
+template <Storage S>
+Block<S> features(Index samples, Index dim, double mean) {
+  Block<S> z = gaussian<S>(samples, dim, 11);
+  for (Index j = 0; j < dim; ++j)
+    for (Index i = 0; i < samples; ++i) z(i, j) = static_cast<S>(z(i, j) / std::sqrt(double(j + 1)) + mean);
+  return z;
+}
+
+template <Storage S>
+Block<S> covariance(Index dim) {
+  const Block<double> z = features<S>(std::max<Index>(2 * dim, 8), dim, 0).template cast<double>();
+  const Block<double> sigma = z.transpose() * z / double(z.rows() - 1);
+  return (0.5 * (sigma + sigma.transpose())).template cast<S>();
+}
+
+template <Storage S>
+double eps() {
+  return std::numeric_limits<S>::epsilon();
+}
+
+template <Storage S>
+void check_space(const cuda::Device& device) {
+  cuda::Space<S> space(device);
+  const Index rows = 5001, p = 37, q = 19;
+  const Block<S> x = gaussian<S>(rows, p, 1), y = gaussian<S>(rows, q, 2);
+  cuda::Block<S> a = cuda::to_device<S>(device, x), b = cuda::to_device<S>(device, y);
+  const auto name = [](const char* what) { return std::string(type_name<S>()) + " " + what; };
+  const Small wide_x = x.template cast<double>(), wide_y = y.template cast<double>();
+
+  const Small ab = gram(space, a, b);
+  report(name("Gram matrix, in eps64"),
+         (ab - wide_x.transpose() * wide_y).norm() / (wide_x.norm() * wide_y.norm()) / eps<double>(), 30);
+  const Small aa = gram(space, a, a);
+  report(name("a'a is symmetric to the last bit"), aa == aa.transpose() ? 0 : 1, 0);
+  report(name("the same Gram matrix twice"), ab == gram(space, a, b) ? 0 : 1, 0);
+
+  const Small m = Small::Random(p, q);
+  auto out = space.make_block(rows, q);
+  space.poison(out);
+  multiply(space, a, m, out);
+  const Small product = wide_x * m;
+  const auto error = [&](cuda::ConstView<S> got, const Small& expected) {
+    return (cuda::to_host<S>(device, got).template cast<double>() - expected).norm() / expected.norm() / eps<S>();
+  };
+  report(name("block times small, in eps"), error(out, product), 30);
+  multiply(space, a, m, space.columns(a, 0, q));
+  report(name("block times small over its own columns"), error(space.columns(a, 0, q), product), 30);
+  cuda::copy_to_device<S>(device, x, a);
+
+  // In long double: a plain sum of so many squares is itself known only to sqrt(n) eps64.
+  using Real = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
+  const Real real_x = x.template cast<long double>(), real_y = y.template cast<long double>();
+  const Real lengths = space.column_norms(a).template cast<long double>();
+  const long double eps64 = std::numeric_limits<double>::epsilon();
+  report(name("column norms, in eps64"),
+         double((lengths.transpose() - real_x.colwise().norm()).norm() / real_x.norm() / eps64), 30);
+  const auto twin = space.columns(a, 0, q);
+  const BlendNorms both = space.blend_norms(twin, b);
+  const long double apart = (real_y - real_x.leftCols(q)).squaredNorm();
+  report(name("blend norms, in eps64"),
+         double((std::abs(both.difference_squared - apart) + std::abs(both.b_squared - real_y.squaredNorm())) / apart /
+                eps64),
+         30);
+  space.blend(twin, b, 1.3, out);
+  report(name("blend, in eps"), error(out, -0.3 * wide_x.leftCols(q) + 1.3 * wide_y), 30);
+
+  auto drawn = space.make_block(rows, q);
+  space.fill_normal(Random(5, 3), drawn);
+  Block<S> expected(rows, q);
+  Random(5, 3).fill_normal<S>(expected);
+  report(name("random numbers with other bits than the host's"),
+         double((cuda::to_host<S>(device, drawn).array() != expected.array()).count()), 0);
+  space.poison(drawn);
+  report(name("poison is found"), space.is_poisoned(drawn) && !space.is_poisoned(b) ? 0 : 1, 0);
+}
+
+// Products in units of eps ||Sigma y||, and runs of both solvers, against the host's.
+template <Storage S, class There, class Here>
+void check_target(const std::string& label, const There& there, const Here& here, Index rank) {
+  const std::string name = std::string(type_name<S>()) + " " + label;
+  const cuda::Device& device = there.device();
+  const Index d = here.dim();
+  report(name + ": trace, in eps", std::abs(there.trace() / here.trace() - 1) / eps<S>(), 30);
+  for (const Index cols : {Index(1), rank, Index(3 * rank + 1)}) {
+    const Block<S> y = gaussian<S>(d, cols, 3);
+    Block<S> expected(d, cols);
+    TargetRef<S>(here).apply(y, expected);
+    const cuda::Block<S> in = cuda::to_device<S>(device, y);
+    cuda::Block<S> out(device, d, cols);
+    cuda::Space<S>(device).poison(out);
+    there.apply(in, out);
+    const Block<S> got = cuda::to_host<S>(device, out);
+    const double off = (got - expected).template cast<double>().norm() / expected.template cast<double>().norm();
+    report(name + ": product with " + std::to_string(cols) + " columns, in eps sqrt(d)",
+           off / eps<S>() / std::sqrt(double(d)), 30);
+  }
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    AlignOptions options;
+    options.steps = solver == Solver::paper ? 5 : 3;
+    options.solver = solver;
+    const auto on_device = cuda::align<S>(there, rank, options);
+    const auto on_host = align<S>(here, rank, options);
+    const bool same =
+        on_device.status() == on_host.status() && on_device.trace.steps.size() == on_host.trace.steps.size();
+    const std::string run = name + (solver == Solver::paper ? ": paper" : ": ritz");
+    if (!same) {
+      std::printf("  %s: device ended as %s (%s), host as %s\n", run.c_str(),
+                  std::string(itspace::name(on_device.status())).c_str(), on_device.trace.reason.c_str(),
+                  std::string(itspace::name(on_host.status())).c_str());
+      ++failures;
+      continue;
+    }
+    double worst = 0;
+    bool certified = true;
+    for (std::size_t k = 0; k < on_host.trace.steps.size(); ++k) {
+      const Step &a = on_device.trace.steps[k], &b = on_host.trace.steps[k];
+      worst = std::max(worst,
+                       std::abs(a.objective - b.objective) / (here.trace() * eps<S>() * double(rank * Index(k + 1))));
+      certified = certified && (k == 0 || a.certified.value_or(false) == b.certified.value_or(false));
+    }
+    report(run + ": objectives against the host's, in r eps (k+1) tr", worst, 60);
+    report(run + ": certified where the host is", certified ? 0 : 1, 0);
+    const Block<double> y = cuda::to_host<S>(device, on_device.factor).template cast<double>(),
+                        z = on_host.factor.template cast<double>();
+    // ||yy' - zz'||^2 through r x r matrices.
+    const double off =
+        (y.transpose() * y).squaredNorm() + (z.transpose() * z).squaredNorm() - 2 * (y.transpose() * z).squaredNorm();
+    const double scale = (z.transpose() * z).norm();
+    if (solver == Solver::paper)
+      report(run + ": YY', in r eps K (sqrt of rounding below)",
+             std::sqrt(std::max(0.0, off)) / scale / (double(rank) * double(options.steps + 1) * eps<S>()),
+             std::max(60.0, std::sqrt(30 * eps<double>()) / (double(rank) * eps<S>())));
+  }
+}
+
+template <Storage S>
+void check_targets(const cuda::Device& device) {
+  const Index d = 300, r = 16;
+  const Block<S> sigma = covariance<S>(d);
+  check_target<S>("dense", cuda::DenseTarget<S>(device, sigma), DenseTarget<S>(sigma), r);
+  const Block<S> z = features<S>(1500, d, 3);
+  check_target<S>("features", cuda::FeaturesTarget<S>(device, z), FeaturesTarget<S>(z), r);
+  const Eigen::VectorXd weights = Eigen::VectorXd::LinSpaced(1500, 0.1, 2);
+  check_target<S>("weighted features", cuda::FeaturesTarget<S>(device, z, weights), FeaturesTarget<S>(z, weights), r);
+  const Block<S> t = features<S>(d, 40, 0);
+  check_target<S>("factor", cuda::FactorTarget<S>(device, t), FactorTarget<S>(t), r);
+  const Eigen::VectorXd lambda = Eigen::VectorXd::LinSpaced(40, 2, 1), diagonal = Eigen::VectorXd::LinSpaced(d, 0.1, 1);
+  check_target<S>("low rank + diagonal", cuda::LowRankDiagonalTarget<S>(device, t, lambda, diagonal),
+                  LowRankDiagonalTarget<S>(t, lambda, diagonal), r);
+}
+
+template <class Call>
+double median_seconds(const cuda::Device& device, int repeats, Call call) {
+  call();
+  std::vector<double> seconds;
+  for (int i = 0; i < repeats; ++i) {
+    device.synchronize();
+    const auto begin = std::chrono::steady_clock::now();
+    call();
+    device.synchronize();
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+// The generic path: every step waits for the host several times.
+template <Storage S, class There>
+void time_target(const std::string& label, const There& target, Index rank, double bytes) {
+  const cuda::Device& device = target.device();
+  cuda::Space<S> space(device);
+  auto y = space.make_block(target.dim(), rank), w = space.make_block(target.dim(), rank);
+  space.fill_normal(Random(1), y);
+  constexpr int inner = 10;
+  const double product = median_seconds(device, 7,
+                                        [&] {
+                                          for (int i = 0; i < inner; ++i) target.apply(y, w);
+                                        }) /
+                         inner;
+  double of_steps[2];
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    AlignOptions options;
+    options.solver = solver;
+    options.evaluate_last = false;
+    const cuda::Block<S> start = cuda::align<S>(target, rank, {.steps = 0}).factor;
+    const auto run = [&](Index steps) {
+      options.steps = steps;
+      return median_seconds(device, 5, [&] { cuda::align<S>(target, cuda::ConstView<S>(start), options); });
+    };
+    of_steps[solver == Solver::paper ? 0 : 1] = (run(24) - run(4)) / 20;
+  }
+  std::printf("  %-8s %-28s r=%-4td %10.1f us %8.2f TB/s %12.1f us %12.1f us\n", type_name<S>(), label.c_str(), rank,
+              1e6 * product, bytes / product / 1e12, 1e6 * of_steps[0], 1e6 * of_steps[1]);
+  std::fflush(stdout);
+}
+
+// Sigma = I + low rank, made on the device: no host needs to hold it.
+template <Storage S>
+cuda::Block<S> large_covariance(const cuda::Device& device, Index dim) {
+  const Block<S> t = features<S>(dim, 32, 0);
+  const cuda::LowRankDiagonalTarget<S> low(device, t, Eigen::VectorXd::LinSpaced(32, 4, 1), Eigen::VectorXd::Ones(dim));
+  cuda::Block<S> sigma(device, dim, dim);
+  constexpr Index step = 512;
+  Block<S> identity(dim, step);
+  for (Index first = 0; first < dim; first += step) {
+    const Index cols = std::min(step, dim - first);
+    identity.setZero();
+    for (Index j = 0; j < cols; ++j) identity(first + j, j) = 1;
+    const cuda::Block<S> in = cuda::to_device<S>(device, identity);
+    low.apply(cuda::ConstView<S>(in.data(), dim, cols, step), cuda::View<S>(sigma.data() + first, dim, cols, dim));
+  }
+  return sigma;
+}
+
+template <Storage S>
+void time_all(const cuda::Device& device, bool quick) {
+  for (const Index d : quick ? std::vector<Index>{512} : std::vector<Index>{2048, 8192, 32768}) {
+    const cuda::DenseTarget<S> dense(device, large_covariance<S>(device, d));
+    for (const Index r : quick ? std::vector<Index>{16} : std::vector<Index>{16, 32, 128})
+      if (d < 32768 || r == 16)
+        time_target<S>("dense d=" + std::to_string(d), dense, r, double(d) * double(d) * sizeof(S));
+  }
+  device.release_unused();
+  const Index n = quick ? 4096 : 65536, d = quick ? 256 : 2048;
+  cuda::Space<S> space(device);
+  cuda::Block<S> z = space.make_block(n, d);
+  space.fill_normal(Random(2), z);
+  time_target<S>("features n=" + std::to_string(n) + " d=" + std::to_string(d),
+                 cuda::FeaturesTarget<S>(device, std::move(z)), 16, double(n) * double(d) * sizeof(S));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
+  if (const std::string why = itspace::cuda::why_no_device(); !why.empty()) {
+    std::printf("skipped: %s\n", why.c_str());
+    return 77;
+  }
+  try {
+    const itspace::cuda::Device device(0);
+    const auto properties = device.properties();
+    std::printf(
+        "%s, compute capability %d.%d, %d multiprocessors, driver %d, runtime %d\n\nagainst the host: error and "
+        "limit\n",
+        properties.name.c_str(), properties.major, properties.minor, properties.multiprocessors,
+        properties.driver_version, properties.runtime_version);
+    check_space<float>(device);
+    check_space<double>(device);
+    check_targets<float>(device);
+    check_targets<double>(device);
+    std::printf("\n  %-8s %-28s %-6s %13s %13s %15s %15s\n", "type", "target", "", "product", "bandwidth", "paper step",
+                "ritz step");
+    time_all<float>(device, quick);
+    time_all<double>(device, quick);
+  } catch (const std::exception& error) {
+    std::printf("ended by an error: %s\n", error.what());
+    ++failures;
+  }
+  std::printf("\n%s (%d wrong)\n", failures == 0 ? "ALL WELL" : "NOT WELL", failures);
+  return failures == 0 ? 0 : 1;
+}
