@@ -4,6 +4,7 @@
 #include "align_report.hpp"
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "device.hpp"
 #include "interrupt.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
@@ -52,6 +53,7 @@ struct Arguments {
   std::filesystem::path out, trace, iterates;
   Index rank = 0;
   StepArguments step;
+  DeviceChoice device;
   AlignOptions options;  // what is not given on the command line stays the library's
   bool no_completion = false, skip_last = false, floor = false, json = false, quiet = false;
 };
@@ -160,8 +162,10 @@ int align_and_report(const Arguments& given, const ProblemTarget<Scalar, Data>& 
     progress.show_step(step.index, given.options.steps);
     return interrupt_asked() ? StepAction::stop : StepAction::proceed;
   };
-  Result<Scalar> result = start ? align<Scalar>(target.ref(), *start, given.options, on_step)
-                                : align<Scalar>(target.ref(), given.rank, given.options, on_step);
+  Result<Scalar> result =
+      given.device.cuda ? align_on_gpu<Scalar, Data>(given.device, target, start, given.rank, given.options, on_step)
+      : start           ? align<Scalar>(target.ref(), *start, given.options, on_step)
+                        : align<Scalar>(target.ref(), given.rank, given.options, on_step);
   progress.clear();
   if (watch.given_up()) {
     if (!given.iterates.empty())
@@ -247,6 +251,7 @@ int run(Arguments& given) {
   if (given.skip_last) given.options.evaluate_last = false;
   check_arguments(given);
   check_paths(given);
+  check_device(given.device);
   auto target_array = open(given.target.request);
   check_outputs(given);
   return with_data_type(given.target.precision, {&target_array},
@@ -286,6 +291,7 @@ void add_steps(CLI::App& app, Arguments& given) {
   add_seed(app, "--seed", options.seed, "for everything random")
       ->default_str(fmt::format("{}", options.seed))
       ->group(group);
+  add_device(app, given.device)->group(group);
 }
 
 void add_outputs(CLI::App& app, Arguments& given) {

@@ -24,6 +24,10 @@ class ProblemTarget {
   ProblemTarget& operator=(const ProblemTarget&) = delete;
 
   TargetRef<Scalar> ref() const;
+  // What it is made of, for a target in another place.
+  const Input<Data>& input() const { return input_; }
+  const Eigen::VectorXd& weights() const { return weights_; }
+  double ridge() const { return ridge_; }
   // The `count` largest eigenvalues (fewer if there are fewer), in descending order. Costs more than many steps.
   Eigen::VectorXd leading(Index count) const;
   // The smallest W2^2 any covariance of that rank can reach.

@@ -337,5 +337,39 @@ TEST_F(Align, HelpTeaches) {
   EXPECT_TRUE(mentions(done.out, {"itspace "}));
 }
 
+// Whatever machine this is: with a GPU the run agrees with the CPU's, without one, or without CUDA in the build, it is
+// refused in words before anything is written.
+TEST_F(Align, DeviceCuda) {
+  for (const std::string target : {"target.npy", "features.npy"}) {
+    SCOPED_TRACE(target);
+    const Outcome on_gpu =
+        run({"align", "--target", target, "--rank", "3", "--out", "gpu.npy", "--device", "cuda", "--json"});
+    if (on_gpu.exit_code != 0) {
+      EXPECT_EQ(on_gpu.exit_code, 3) << on_gpu.err;
+      EXPECT_NE(on_gpu.err.find("CUDA"), std::string::npos) << on_gpu.err;
+      EXPECT_NE(on_gpu.err.find("leave out --device"), std::string::npos) << on_gpu.err;
+      EXPECT_FALSE(exists("gpu.npy"));
+      continue;
+    }
+    ASSERT_EQ(run({"align", "--target", target, "--rank", "3", "--out", "cpu.npy", "--device", "cpu"}).exit_code, 0);
+    const Matrix y = array_of("gpu.npy"), z = array_of("cpu.npy");
+    EXPECT_LE((y * y.transpose() - z * z.transpose()).norm(), 1e-12 * z.squaredNorm());
+  }
+}
+
+TEST_F(Align, DeviceThatIsNone) {
+  for (const std::string device : {"gpu", "cuda:", "cuda:-1", "cuda:x", "cuda:1x", "cuda1", ""}) {
+    const Outcome refused =
+        run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy", "--device=" + device});
+    EXPECT_EQ(refused.exit_code, 2) << device;
+    EXPECT_NE(refused.err.find("--device"), std::string::npos) << refused.err;
+  }
+  const Outcome far =
+      run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy", "--device", "cuda:4000"});
+  EXPECT_EQ(far.exit_code, 3) << far.err;
+  EXPECT_NE(far.err.find("CUDA"), std::string::npos) << far.err;
+  EXPECT_FALSE(exists("Y.npy"));
+}
+
 }  // namespace
 }  // namespace itspace::cli_test
