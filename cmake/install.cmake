@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and, where it was
-# built, itspace::io.
+# What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and, where they were
+# built, itspace::io and itspace::cuda.
 include(CMakePackageConfigHelpers)
 
 # The parts find each other wherever the prefix is moved to.
@@ -11,6 +11,11 @@ if(TARGET itspace_io)
   list(APPEND ITSPACE_LIBRARIES itspace_io)
   list(APPEND ITSPACE_COMPONENTS io)
   set_target_properties(itspace_io PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
+if(TARGET itspace_cuda)
+  list(APPEND ITSPACE_LIBRARIES itspace_cuda)
+  list(APPEND ITSPACE_COMPONENTS cuda)
+  set_target_properties(itspace_cuda PROPERTIES INSTALL_RPATH "$ORIGIN")
 endif()
 if(TARGET itspace_cli)
   install(TARGETS itspace_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -23,6 +28,9 @@ install(TARGETS ${ITSPACE_LIBRARIES} EXPORT itspaceTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 if(NOT TARGET itspace_io)
   set(ITSPACE_WITHOUT_HEADERS REGEX "/(io|map_file|row_stream|signals|stack_file)[.]hpp$" EXCLUDE)
+endif()
+if(NOT TARGET itspace_cuda)
+  list(APPEND ITSPACE_WITHOUT_HEADERS REGEX "/itspace/cuda" EXCLUDE)
 endif()
 install(DIRECTORY include/itspace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp"
         ${ITSPACE_WITHOUT_HEADERS})
