@@ -6,6 +6,8 @@
 // to the root of that, and the rows agree as well as that.
 #include "on_device.hpp"
 
+#include <itspace/random.hpp>
+
 #include <functional>
 
 namespace itspace::test {
@@ -97,6 +99,35 @@ TYPED_TEST(CudaAgreement, FeaturesAndFactors) {
   const Eigen::VectorXd diagonal = Eigen::VectorXd::LinSpaced(d, 0.1, 0.2);
   compare<S>(cuda::LowRankDiagonalTarget<S>(device(), p.factor, lambda, diagonal),
              LowRankDiagonalTarget<S>(p.factor, lambda, diagonal), p.start, paper(Route::automatic));
+}
+
+// More features than a piece of the sweep holds (24 MiB), with weights and without.
+TYPED_TEST(CudaAgreement, FeaturesInPieces) {
+  using S = TypeParam;
+  const Index d = 64, n = 120000, r = 3;
+  Block<S> z(n, d), y(d, r);
+  Random(1).template fill_normal<S>(z);
+  Random(2).template fill_normal<S>(y);
+  z.col(1) =
+      3 * z.col(0) + z.col(1).cwiseAbs();  // a covariance that is no multiple of the identity, a mean that is not 0
+  const cuda::Block<S> in = cuda::to_device<S>(device(), y);
+  cuda::Block<S> out(device(), d, r), inner(device(), n, r);
+  for (const Eigen::VectorXd& weights : {Eigen::VectorXd(), Eigen::VectorXd(Eigen::VectorXd::LinSpaced(n, 0, 1))}) {
+    const cuda::FeaturesTarget<S> there(device(), z, weights);
+    const FeaturesTarget<S> here(z, weights);
+    Block<S> expected(d, r), expected_inner(n, r);
+    here.apply(y, expected);
+    there.apply(in, out);
+    const Real limit = ratio_limit * Real(d) * eps<S>;
+    EXPECT_LE((real(cuda::to_host<S>(device(), out)) - real(expected)).norm(), limit * real(expected).norm());
+    EXPECT_NEAR(there.trace() / here.trace(), 1, double(limit));
+    here.apply_factor_transposed(y, expected_inner);
+    there.apply_factor_transposed(in, inner);
+    EXPECT_LE((real(cuda::to_host<S>(device(), inner)) - real(expected_inner)).norm(),
+              limit * real(expected_inner).norm());
+    there.apply_factor(inner, out);
+    EXPECT_LE((real(cuda::to_host<S>(device(), out)) - real(expected)).norm(), limit * real(expected).norm());
+  }
 }
 
 // Directions that the target does not see, and completion.
