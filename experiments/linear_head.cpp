@@ -118,12 +118,15 @@ std::vector<int> LinearHead::predict(const Block<double>& scores) const {
 }
 
 LinearHead LinearHead::after(const TransportMap& map) const {
-  // w'T(x) = w'm_to + w'A (x - m_from), A = c I + Q (K - c I) Q'.
+  // w'T(x) = w'm_to + w'A (x - m_from), A = D_to (c I + Q (K - c I) Q') D_from^(-1).
   const TransportMap::Parts& parts = map.parts();
   Block<double> core = parts.core;
   core.diagonal().array() -= parts.scalar;
-  Block<double> weights = parts.scalar * weights_;
-  weights.noalias() += Block<double>(weights_ * parts.basis * core) * parts.basis.transpose();
+  const bool scaled = parts.scale_to.size() > 0;
+  const Block<double> outer = scaled ? Block<double>(weights_ * parts.scale_to.asDiagonal()) : weights_;
+  Block<double> weights = parts.scalar * outer;
+  weights.noalias() += Block<double>(outer * parts.basis * core) * parts.basis.transpose();
+  if (scaled) weights = weights * parts.scale_from.cwiseInverse().asDiagonal();
   const SmallVector bias = bias_ + weights_ * parts.mean_to - weights * parts.mean_from;
   return {classes_, std::move(weights), bias};
 }

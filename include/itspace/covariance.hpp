@@ -30,6 +30,21 @@ ITSPACE_API Block<double> compact_factor(const ConstBlockView<Scalar>& features,
 template <Storage Scalar>
 ITSPACE_API Vector mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
 
+// The standard deviation of every feature, the root of the covariance's diagonal: exactly 0 for a constant one.
+template <Storage Scalar>
+ITSPACE_API Vector deviations(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights = {});
+
+// How many samples of one weight would say as much: (sum w)^2/(sum w^2), which is the number of rows for equal weights.
+ITSPACE_API double effective_samples(Index rows, const Eigen::VectorXd& weights = {});
+
+// In place: features become (z - mean)/deviation, so that their covariance is the correlation matrix; a covariance
+// becomes that matrix. Constant features (deviation 0) become 0. @pre sizes agree, deviations are 0 or more.
+template <Storage Scalar>
+ITSPACE_API void standardise_features(const Eigen::VectorXd& mean, const Eigen::VectorXd& deviations,
+                                      BlockView<Scalar> features);
+template <Storage Scalar>
+ITSPACE_API void standardise_covariance(const Eigen::VectorXd& deviations, BlockView<Scalar> sigma);
+
 // (A + A')/2 in place. @pre square.
 template <Storage Scalar>
 ITSPACE_API void symmetrise(BlockView<Scalar> matrix);

@@ -85,6 +85,61 @@ Vector mean(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weigh
 }
 
 template <Storage Scalar>
+Vector deviations(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  check_finite<Scalar>(features, "features");
+  const Moments moments = gather_moments<Scalar>(features, weights);
+  Eigen::RowVectorXd squares = Eigen::RowVectorXd::Zero(features.cols());
+  for (Index i = 0; i < features.rows(); ++i) {
+    const double scale = moments.scale_of(i);
+    if (scale > 0)
+      squares += (scale * (features.row(i).template cast<double>() - moments.mean.transpose())).cwiseAbs2();
+  }
+  return squares.cwiseSqrt().transpose();
+}
+
+double effective_samples(Index rows, const Eigen::VectorXd& weights) {
+  if (weights.size() == 0) return static_cast<double>(rows);
+  check_features(rows, 1, weights);
+  const Eigen::VectorXd shares = weights / weights.maxCoeff();  // squares stay in range
+  return shares.sum() * shares.sum() / shares.squaredNorm();
+}
+
+namespace {
+
+// 1/deviation, and 0 for a constant feature.
+Eigen::ArrayXd inverse_deviations(const Eigen::VectorXd& deviations, Index d) {
+  require(deviations.size() == d, "there are ", deviations.size(), " deviations for ", d,
+          " features; give one for each");
+  for (Index j = 0; j < d; ++j)
+    require(deviations(j) >= 0 && std::isfinite(deviations(j)), "deviations[", j, "] is ", deviations(j),
+            "; standard deviations are 0 or more and finite");
+  return deviations.unaryExpr([](double deviation) { return deviation > 0 ? 1 / deviation : 0.0; }).array();
+}
+
+}  // namespace
+
+template <Storage Scalar>
+void standardise_features(const Eigen::VectorXd& mean, const Eigen::VectorXd& deviations, BlockView<Scalar> features) {
+  const Eigen::ArrayXd factors = inverse_deviations(deviations, features.cols());
+  require(mean.size() == features.cols(), "the mean has ", mean.size(), " values for ", features.cols(),
+          " features; they must agree");
+  for (Index i = 0; i < features.rows(); ++i)
+    features.row(i) = ((features.row(i).template cast<double>() - mean.transpose()).array() * factors.transpose())
+                          .matrix()
+                          .template cast<Scalar>();
+}
+
+template <Storage Scalar>
+void standardise_covariance(const Eigen::VectorXd& deviations, BlockView<Scalar> sigma) {
+  require(sigma.rows() == sigma.cols(), "the covariance is ", sigma.rows(), " x ", sigma.cols(), "; it must be square");
+  const Eigen::ArrayXd factors = inverse_deviations(deviations, sigma.cols());
+  for (Index i = 0; i < sigma.rows(); ++i)
+    sigma.row(i) = (sigma.row(i).template cast<double>().array() * factors.transpose() * factors(i))
+                       .matrix()
+                       .template cast<Scalar>();
+}
+
+template <Storage Scalar>
 void symmetrise(BlockView<Scalar> matrix) {
   require(matrix.rows() == matrix.cols(), "the matrix is ", matrix.rows(), " x ", matrix.cols(), "; it must be square");
   check_finite<Scalar>(matrix, "matrix");
@@ -256,19 +311,22 @@ double gap_r(double objective, double start_objective, double floor) {
   return ahead > 0 ? (objective - floor) / ahead : 0.0;
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                     \
-  template Block<Scalar> covariance<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);     \
-  template Block<double> centred_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
-  template Block<double> compact_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
-  template Vector mean<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);                  \
-  template void symmetrise<Scalar>(BlockView<Scalar>);                                                  \
-  template double make_positive_definite<Scalar>(BlockView<Scalar>);                                    \
-  template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                  \
-  template Asymmetry largest_asymmetry<Scalar>(const ConstBlockView<Scalar>&);                          \
-  template double symmetry_limit<Scalar>(const ConstBlockView<Scalar>&, double);                        \
-  template bool is_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                            \
-  template Asymmetry check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double, std::string_view);  \
-  template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double, double);                \
+#define ITSPACE_INSTANTIATE(Scalar)                                                                              \
+  template Block<Scalar> covariance<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);              \
+  template Block<double> centred_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);          \
+  template Block<double> compact_factor<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);          \
+  template Vector mean<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);                           \
+  template Vector deviations<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);                     \
+  template void standardise_features<Scalar>(const Eigen::VectorXd&, const Eigen::VectorXd&, BlockView<Scalar>); \
+  template void standardise_covariance<Scalar>(const Eigen::VectorXd&, BlockView<Scalar>);                       \
+  template void symmetrise<Scalar>(BlockView<Scalar>);                                                           \
+  template double make_positive_definite<Scalar>(BlockView<Scalar>);                                             \
+  template void check_finite<Scalar>(const ConstBlockView<Scalar>&, std::string_view);                           \
+  template Asymmetry largest_asymmetry<Scalar>(const ConstBlockView<Scalar>&);                                   \
+  template double symmetry_limit<Scalar>(const ConstBlockView<Scalar>&, double);                                 \
+  template bool is_symmetric<Scalar>(const ConstBlockView<Scalar>&, double);                                     \
+  template Asymmetry check_symmetric<Scalar>(const ConstBlockView<Scalar>&, double, std::string_view);           \
+  template void check_covariance<Scalar>(const ConstBlockView<Scalar>&, double, double);                         \
   template Vector leading_eigenvalues<Scalar>(const ConstBlockView<Scalar>&, Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

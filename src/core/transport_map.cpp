@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/covariance.hpp>
 #include <itspace/evaluate.hpp>
+#include <itspace/random.hpp>
 #include <itspace/transport_map.hpp>
 
 #include "core/dense.hpp"
+#include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
+#include "core/map_models.hpp"
 #include "core/require.hpp"
 #include "kernels/block_ops.hpp"
+#include "kernels/pool.hpp"
 
 #include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace itspace {
 namespace {
@@ -18,15 +23,57 @@ namespace {
 // Values of a chunk of samples that stays in cache between the two products.
 constexpr Index chunk_values = Index(1) << 21;
 
-void check_model(const LowRankGaussian& model, const char* which) {
-  require(model.factor.rows() > 0 && model.factor.cols() > 0, "the ", which, " model has a factor of ",
+void check_deviations(const Eigen::VectorXd& deviations, Index d, const std::string& what) {
+  require(deviations.size() == d, what, " has deviations of ", deviations.size(), " values for ", d,
+          " features; give one for each, or none");
+  for (Index j = 0; j < d; ++j)
+    require(deviations(j) >= 0 && std::isfinite(deviations(j)), what, "'s deviations[", j, "] is ", deviations(j),
+            "; standard deviations are 0 or more and finite");
+}
+
+void check_samples(double samples, const std::string& what) {
+  require(samples == 0 || (samples >= 1 && std::isfinite(samples)), what, " has ", samples,
+          " samples; give how many are behind it, at least 1, or 0 where that is not known");
+}
+
+void check_model(const LowRankGaussian& model, const char* which, MapKind kind) {
+  const std::string what = text("the ", which, " model");
+  require(model.factor.rows() > 0 && (model.factor.cols() > 0 || !has_low_rank_part(kind)), what, " has a factor of ",
           model.factor.rows(), " x ", model.factor.cols(), "; it needs at least one row and one column");
-  require(model.mean.size() == model.factor.rows(), "the ", which, " model has a mean of ", model.mean.size(),
+  require(model.mean.size() == model.factor.rows(), what, " has a mean of ", model.mean.size(),
           " values and a factor of ", model.factor.rows(), " rows; they must agree");
-  require(model.remainder > 0 && std::isfinite(model.remainder), "the ", which, " model has remainder ",
-          model.remainder, "; it must be positive, since the map divides by it");
-  check_finite<double>(model.factor, text("the ", which, " model's factor"));
-  require(model.mean.allFinite(), "the ", which, " model's mean has a value that is not finite");
+  require(model.remainder > 0 && std::isfinite(model.remainder), what, " has remainder ", model.remainder,
+          "; it must be positive, since the map divides by it");
+  check_finite<double>(model.factor, text(what, "'s factor"));
+  require(model.mean.allFinite(), what, "'s mean has a value that is not finite");
+  check_samples(model.samples, what);
+  if (model.deviations.size() > 0) check_deviations(model.deviations, model.factor.rows(), what);
+  require(model.deviations.size() > 0 || !(has_scales(kind) || model.standardised), what, " has no deviations; ",
+          has_scales(kind) ? text("a map of kind ", name(kind)) : "a standardised model",
+          " needs the standard deviation of every feature");
+  require(model.standardised || kind != MapKind::scale_monge, what,
+          " is not standardised; a map of kind scale+monge needs factor and remainder of the standardised features");
+  require(!model.standardised || has_scales(kind) || !has_low_rank_part(kind), what, " is standardised; a map of kind ",
+          name(kind), " needs factor and remainder of the features as they are, or ask for scale+monge");
+}
+
+void check_kept(const Kept& kept, Index d) {
+  const auto check = [](double share, const std::string& what) {
+    require(share >= 0 && share <= 1, what, " is ", share, "; the share of a shift that is kept is in [0, 1]");
+  };
+  check(kept.mean, "kept.mean");
+  check(kept.covariance, "kept.covariance");
+  require(kept.deviations.size() == 0 || kept.deviations.size() == d, "kept.deviations has ", kept.deviations.size(),
+          " values for ", d, " features; give one for each, or none");
+  for (Index j = 0; j < kept.deviations.size(); ++j) check(kept.deviations(j), text("kept.deviations[", j, "]"));
+}
+
+// The lower triangular L with LL' = A'A and a positive diagonal. `a` is overwritten.
+Small lower_triangle(Small& a) {
+  Small l = qr_triangle(a).transpose();
+  for (Index j = 0; j < l.cols(); ++j)
+    if (l(j, j) < 0) l.col(j) *= -1;
+  return l;
 }
 
 // The lower triangular L with LL' = YY' + delta I and a positive diagonal, from the QR of [Y'; sqrt(delta) I]: YY' is
@@ -36,10 +83,7 @@ Small lower_root(const Small& factor, double remainder) {
   Small stacked = Small::Zero(r + m, m);
   stacked.topRows(r) = factor.transpose();
   stacked.bottomRows(m).diagonal().setConstant(std::sqrt(remainder));
-  Small l = qr_triangle(stacked).transpose();
-  for (Index j = 0; j < m; ++j)
-    if (l(j, j) < 0) l.col(j) *= -1;
-  return l;
+  return lower_triangle(stacked);
 }
 
 Svd decomposed(const Small& a) {
@@ -52,7 +96,7 @@ Svd decomposed(const Small& a) {
 // Monge map, whose A = M V U' L^(-1) = L^(-T) U D U' L^(-1) is symmetric; and S^(1/2) U V' with L = U D V' and
 // S^(1/2) from the SVD of M for whitening, whose A = S^(1/2) X^(-1/2).
 Small images(const Small& l, const Small& m, MapKind kind) {
-  if (kind == MapKind::monge) {
+  if (kind != MapKind::whiten) {
     const Svd coupling = decomposed(product_transposed(l, m));
     return m * (coupling.v * coupling.u.transpose());
   }
@@ -68,6 +112,15 @@ Small core_of(const Small& l, const Small& m, MapKind kind) {
           "squared, is more); use a larger one");
   if (kind == MapKind::whiten) return core;
   return 0.5 * (core + core.transpose());
+}
+
+// The root of the model at t in [0, 1] of the way from LL' to MM', by the Monge map: ((1 - t) L + t A L) turned to a
+// triangle.
+Small interpolated_root(const Small& l, const Small& m, double t) {
+  if (t == 1) return m;
+  if (t == 0) return l;
+  Small point = ((1 - t) * l + t * images(l, m, MapKind::monge)).transpose();
+  return lower_triangle(point);
 }
 
 // What is done `outside` the basis, where there is an outside. Where there is none any scalar serves, and the size of
@@ -88,11 +141,16 @@ void check_root(const Block<double>& root, const char* which) {
 template <Storage Scalar>
 LowRankGaussian model_of(const TargetArgument<Scalar>& given,
                          const std::type_identity_t<ConstBlockView<Scalar>>& factor, const Eigen::VectorXd& mean,
-                         double floor) {
+                         const ModelOptions& options) {
   const TargetRef<Scalar> target = given;
+  const double floor = options.floor;
   require(floor > 0 && std::isfinite(floor), "the floor of the remainder is ", floor, "; it must be positive");
   check_finite<Scalar>(factor, "factor");
   require(mean.allFinite(), "the mean has a value that is not finite; remove or replace such samples first");
+  check_samples(options.samples, "the model");
+  if (options.deviations.size() > 0) check_deviations(options.deviations, target.dim(), "the model");
+  require(!options.standardised || options.deviations.size() > 0,
+          "the model is standardised and has no deviations; give those that the features were divided by");
   const auto at = evaluate<Scalar>(target, factor);
   require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
   require(!failed(at.status), "the product of the target with the factor is not finite");
@@ -100,51 +158,142 @@ LowRankGaussian model_of(const TargetArgument<Scalar>& given,
   const double rest = d - static_cast<double>(factor.cols());
   const double captured = at.image.template cast<double>().squaredNorm();
   const double remainder = rest > 0 ? std::max(0.0, trace - captured) / rest : 0.0;
-  return {factor.template cast<double>(), mean, std::max(remainder, floor * trace / d)};
+  return {factor.template cast<double>(), mean,           std::max(remainder, floor * trace / d), options.deviations,
+          options.standardised,           options.samples};
+}
+
+template <Storage Scalar>
+LowRankGaussian model_of_features(const ConstBlockView<Scalar>& features, const Eigen::VectorXd& weights) {
+  LowRankGaussian model;
+  model.deviations = deviations<Scalar>(features, weights);
+  model.mean = gather_moments<Scalar>(features, weights).mean;
+  model.samples = effective_samples(features.rows(), weights);
+  model.factor.resize(features.cols(), 0);
+  const double variance = model.deviations.squaredNorm() / static_cast<double>(features.cols());
+  model.remainder = variance > 0 ? variance : 1;
+  return model;
 }
 
 std::string_view name(MapKind kind) {
-  return kind == MapKind::monge ? "monge" : "whiten";
+  switch (kind) {
+    case MapKind::monge:
+      return "monge";
+    case MapKind::whiten:
+      return "whiten";
+    case MapKind::mean:
+      return "mean";
+    case MapKind::scale:
+      return "scale";
+    case MapKind::scale_monge:
+      break;
+  }
+  return "scale+monge";
 }
 
 std::optional<MapKind> map_kind_named(std::string_view text) {
-  for (const MapKind kind : {MapKind::monge, MapKind::whiten})
+  for (const MapKind kind : map_kinds)
     if (text == name(kind)) return kind;
   return std::nullopt;
 }
 
-TransportMap::TransportMap(const LowRankGaussian& from, const LowRankGaussian& to, MapKind kind) {
-  check_model(from, "from");
-  check_model(to, "to");
-  const Index d = from.factor.rows(), r = from.factor.cols(), s = to.factor.cols();
+std::string_view map_kind_names() {
+  return "monge, whiten, mean, scale or scale+monge";
+}
+
+TransportMap::TransportMap(const LowRankGaussian& from, const LowRankGaussian& to, MapKind kind, const Kept& kept) {
+  check_model(from, "from", kind);
+  check_model(to, "to", kind);
+  const Index d = from.factor.rows();
   require(d == to.factor.rows(), "the two models have dimensions ", d, " and ", to.factor.rows(),
           "; a map needs them equal");
+  check_kept(kept, d);
+  parts_.kind = kind;
+  parts_.kept = kept;
+  parts_.mean_from = from.mean;
+  parts_.mean_to = to.mean;
+  if (kept.mean < 1) parts_.mean_to = from.mean + kept.mean * (to.mean - from.mean);
+  parts_.samples_from = from.samples;
+  parts_.samples_to = to.samples;
+  if (kind == MapKind::scale_monge) {
+    // Without the constant features, whose part is the remainder's on both sides.
+    LowRankGaussian moving_from = from, moving_to = to;
+    for (Index j = 0; j < d; ++j)
+      if (from.deviations(j) == 0 || to.deviations(j) == 0)
+        moving_from.factor.row(j).setZero(), moving_to.factor.row(j).setZero();
+    make_low_rank_part(moving_from, moving_to);
+  } else if (has_low_rank_part(kind)) {
+    make_low_rank_part(from, to);
+  } else {
+    parts_.basis.resize(d, 0);
+    parts_.from_remainder = parts_.to_remainder = kind == MapKind::mean ? trace_of(from) / static_cast<double>(d) : 1.0;
+  }
+  if (has_scales(kind)) make_scales(from.deviations, to.deviations);
+  prepare();
+}
+
+void TransportMap::make_low_rank_part(const LowRankGaussian& from, const LowRankGaussian& to) {
+  const Index d = from.factor.rows(), r = from.factor.cols(), s = to.factor.cols();
   // Householder: orthonormal to rounding whatever the rank of [Y, Y_s].
   Dense both(d, r + s);
   both << from.factor, to.factor;
   const Index m = std::min(d, r + s);
   const Eigen::HouseholderQR<Dense> qr(both);
   const Small triangle = qr.matrixQR().topRows(m).triangularView<Eigen::Upper>();
+  const double t = parts_.kept.covariance;
   const Small from_root = lower_root(triangle.leftCols(r), from.remainder);
-  const Small to_root = lower_root(triangle.rightCols(s), to.remainder);
+  const Small to_root = interpolated_root(from_root, lower_root(triangle.rightCols(s), to.remainder), t);
+  const double ratio = std::sqrt(to.remainder) / std::sqrt(from.remainder);
+  const double outside = t == 1 ? ratio : 1 - t + t * ratio;
 
-  parts_.kind = kind;
   parts_.basis = qr.householderQ() * Dense::Identity(d, m);
-  parts_.core = core_of(from_root, to_root, kind);
-  parts_.scalar = scalar_of(parts_.core, d, std::sqrt(to.remainder) / std::sqrt(from.remainder));
-  parts_.mean_from = from.mean;
-  parts_.mean_to = to.mean;
+  if (t == 0) {
+    parts_.core.setIdentity(m, m);
+    parts_.scalar = 1;
+  } else {
+    parts_.core = core_of(from_root, to_root, parts_.kind);
+    parts_.scalar = scalar_of(parts_.core, d, outside);
+  }
   parts_.from_root = from_root;
   parts_.to_root = to_root;
   parts_.from_remainder = from.remainder;
-  parts_.to_remainder = to.remainder;
-  prepare();
+  parts_.to_remainder = t == 1 ? to.remainder : outside * outside * from.remainder;
+}
+
+// A constant feature is scaled by what undoes the low-rank part's action outside its basis, so that it keeps its own
+// scale; where both sides are constant it counts with the least deviation there is.
+void TransportMap::make_scales(const Eigen::VectorXd& from, const Eigen::VectorXd& to) {
+  const Index d = from.size();
+  double least = std::numeric_limits<double>::infinity();
+  for (Index j = 0; j < d; ++j)
+    for (const double deviation : {from(j), to(j)})
+      if (deviation > 0) least = std::min(least, deviation);
+  const double unit = std::isfinite(least) ? least : 1.0;
+  const auto& kept = parts_.kept.deviations;
+  parts_.scale_from.resize(d);
+  parts_.scale_to.resize(d);
+  for (Index j = 0; j < d; ++j) {
+    const bool constant = from(j) == 0 || to(j) == 0;
+    const double a = from(j) > 0 ? from(j) : unit, t = kept.size() > 0 ? kept(j) : 1.0;
+    parts_.scale_from(j) = a;
+    parts_.scale_to(j) = constant ? a / outside() : (t == 1 ? to(j) : a + t * (to(j) - a));
+    const double ratio = parts_.scale_to(j) / parts_.scale_from(j);
+    require(ratio > 0 && std::isfinite(ratio), "feature ", j, " has deviations ", from(j), " and ", to(j),
+            ", too far apart for their ratio; rescale the features, or leave this one out");
+  }
+}
+
+double TransportMap::outside() const {
+  return std::sqrt(parts_.to_remainder) / std::sqrt(parts_.from_remainder);
 }
 
 TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
   const Index d = parts_.basis.rows(), m = parts_.basis.cols();
   const auto square = [m](const Block<double>& a) { return a.rows() == m && a.cols() == m; };
-  require(d > 0 && m > 0 && m <= d, "the map's basis is ", d, " x ", m, "; it must be d x m with 1 <= m <= d");
+  if (has_low_rank_part(parts_.kind))
+    require(d > 0 && m > 0 && m <= d, "the map's basis is ", d, " x ", m, "; it must be d x m with 1 <= m <= d");
+  else
+    require(d > 0 && m == 0, "the map's basis is ", d, " x ", m, "; a map of kind ", name(parts_.kind),
+            " has one of d x 0");
   require(square(parts_.core) && square(parts_.from_root) && square(parts_.to_root), "the map's core is ",
           parts_.core.rows(), " x ", parts_.core.cols(), " for a basis of ", m, " columns; core and roots must be ", m,
           " x ", m);
@@ -156,6 +305,18 @@ TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
               std::isfinite(parts_.to_remainder),
           "the map's remainders are ", parts_.from_remainder, " and ", parts_.to_remainder,
           "; they must be positive and finite");
+  const Index scales = has_scales(parts_.kind) ? d : 0;
+  require(parts_.scale_from.size() == scales && parts_.scale_to.size() == scales, "the map's scale_from and scale_to ",
+          "have ", parts_.scale_from.size(), " and ", parts_.scale_to.size(), " values; a map of kind ",
+          name(parts_.kind), " in dimension ", d, " has ", scales);
+  for (const Vector* scale : {&parts_.scale_from, &parts_.scale_to})
+    for (Index j = 0; j < scales; ++j)
+      require((*scale)(j) > 0 && std::isfinite((*scale)(j)), "the map's scale_",
+              scale == &parts_.scale_to ? "to" : "from", "[", j, "] is ", (*scale)(j),
+              "; scales must be positive and finite");
+  check_samples(parts_.samples_from, "the map's from side");
+  check_samples(parts_.samples_to, "the map's to side");
+  check_kept(parts_.kept, d);
   check_finite<double>(parts_.basis, "the map's basis");
   check_finite<double>(parts_.core, "the map's core");
   check_root(parts_.from_root, "from");
@@ -169,43 +330,86 @@ TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
 
 void TransportMap::prepare() {
   const Index m = parts_.core.rows();
-  update_ = (parts_.core / parts_.scalar - Block<double>::Identity(m, m)).transpose() * parts_.basis.transpose();
-  basis32_ = parts_.basis.cast<float>();
+  const Small change = parts_.core / parts_.scalar - Block<double>::Identity(m, m);
+  update_ = change.transpose() * parts_.basis.transpose();
+  moves_nothing_ = parts_.scalar == 1 && parts_.mean_from == parts_.mean_to && change.isZero(0);
+  if (is_scaled()) {
+    moves_nothing_ = moves_nothing_ && parts_.scale_from == parts_.scale_to;
+    factors_ = parts_.scalar * parts_.scale_to.cwiseQuotient(parts_.scale_from);
+    scaled_basis_ = parts_.scale_to.cwiseInverse().asDiagonal() * parts_.basis;
+    update_ = update_ * parts_.scale_to.asDiagonal();
+  }
+  basis32_ = (is_scaled() ? scaled_basis_ : parts_.basis).cast<float>();
   update32_ = update_.cast<float>();
 }
 
-// Rows, with u = c (x - mu): T(x)' = (u + mu_to)' + u'Q (core/c - I)'Q'. One sweep makes u + mu_to in place, u'Q is
-// taken from it, and the second product is added to what is there, so that BLAS need not sweep over the samples to
-// scale them.
+namespace {
+
+// x <- factors (x - from) + to for the rows x, in parts over the threads.
+template <Storage Scalar, class Factors, class Row>
+void scale_rows(const Factors& factors, const Row& from, const Row& to, BlockView<Scalar> samples) {
+  const Index threads = kernels::parts_for(2 * static_cast<double>(samples.size()));
+  kernels::run_parts(threads, [&](Index part) {
+    const kernels::Range range = kernels::part_of(samples.rows(), threads, part);
+    for (Index i = range.begin; i < range.end; ++i) {
+      auto row = samples.row(i).array();
+      row = factors * (row - from) + to;
+    }
+  });
+}
+
+}  // namespace
+
+// Rows, with u = F (x - mu), F = c D_to D_from^(-1): T(x)' = (u + mu_to)' + u'D_to^(-1) Q (core/c - I)'Q'D_to. One
+// sweep makes u + mu_to in place, u'D_to^(-1)Q is taken from it, and the second product is added to what is there, so
+// that BLAS need not sweep over the samples to scale them.
 template <Storage Scalar>
 void TransportMap::apply(BlockView<Scalar> samples) const {
   require(samples.cols() == dim(), "the samples have ", samples.cols(), " columns and the map has dimension ", dim(),
           "; rows are samples of the map's dimension");
   check_finite<Scalar>(samples, "samples");  // all of them before any is moved
+  if (moves_nothing_ || samples.rows() == 0) return;
   const Block<Scalar>* basis;
   const Block<Scalar>* update;
   if constexpr (std::same_as<Scalar, float>) {
     basis = &basis32_;
     update = &update32_;
   } else {
-    basis = &parts_.basis;
+    basis = is_scaled() ? &scaled_basis_ : &parts_.basis;
     update = &update_;
   }
-  using Row = Eigen::Matrix<Scalar, 1, Eigen::Dynamic>;
+  using Row = Eigen::Array<Scalar, 1, Eigen::Dynamic>;
   const Row from = parts_.mean_from.transpose().template cast<Scalar>();
   const Row to = parts_.mean_to.transpose().template cast<Scalar>();
+  const Row factors = factors_.transpose().template cast<Scalar>();
   const Scalar scalar = static_cast<Scalar>(parts_.scalar);
-  if (basis->cols() <= kernels::most_strip_columns) {
+  const auto scaled = [&](BlockView<Scalar> rows, const Row& target) {
+    if (is_scaled())
+      scale_rows<Scalar>(factors, from, target, rows);
+    else
+      scale_rows<Scalar>(scalar, from, target, rows);
+  };
+  const Index m = basis->cols();
+  if (m == 0) return scaled(samples, to);
+  if (m <= kernels::most_strip_columns && !is_scaled()) {
     kernels::map_rows<Scalar>(scalar, from.data(), to.data(), *basis, *update, samples);
     return;
   }
-  const Index m = basis->cols(), step = std::clamp<Index>(chunk_values / dim(), 16, 4096);
-  const Row to_inside = (parts_.mean_to.transpose() * parts_.basis).template cast<Scalar>();
-  Block<Scalar> inner(std::min(step, samples.rows()), m);
+  // Chunks that stay in cache between the sweep and the products: the samples come from memory once.
+  const Index step = std::clamp<Index>(chunk_values / dim(), 16, 4096);
+  const Row zero = Row::Zero(dim());
+  const auto to_inside = (to.matrix() * *basis).eval();
+  Block<Scalar> inner(m <= kernels::most_strip_columns ? 0 : std::min(step, samples.rows()), m);
   for (Index first = 0; first < samples.rows(); first += step) {
     const Index count = std::min(step, samples.rows() - first);
-    BlockView<Scalar> rows = samples.middleRows(first, count), part = inner.topRows(count);
-    for (Index i = 0; i < count; ++i) rows.row(i) = scalar * (rows.row(i) - from) + to;
+    BlockView<Scalar> rows = samples.middleRows(first, count);
+    if (m <= kernels::most_strip_columns) {
+      scaled(rows, zero);
+      kernels::map_rows<Scalar>(Scalar(1), zero.data(), to.data(), *basis, *update, rows);
+      continue;
+    }
+    BlockView<Scalar> part = inner.topRows(count);
+    scaled(rows, to);
     kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), rows, *basis, Scalar(0), part);
     part.rowwise() -= to_inside;
     kernels::gemm<Scalar>(kernels::Op::plain, Scalar(1), part, *update, Scalar(1), rows);
@@ -214,28 +418,78 @@ void TransportMap::apply(BlockView<Scalar> samples) const {
 
 TransportMap TransportMap::inverse() const {
   Parts back = parts_;
-  // The same formula with the two sides exchanged: as accurate as forward, where inverting the core would not be.
-  back.core = core_of(parts_.to_root, parts_.from_root, parts_.kind);
-  back.scalar = scalar_of(back.core, dim(), 1 / parts_.scalar);
+  if (parts_.scalar != 1 || !parts_.core.isIdentity(0)) {
+    // The same formula with the two sides exchanged: as accurate as forward, where inverting the core would not be.
+    back.core = core_of(parts_.to_root, parts_.from_root, parts_.kind);
+    back.scalar = scalar_of(back.core, dim(), 1 / parts_.scalar);
+  }
   std::swap(back.mean_from, back.mean_to);
   std::swap(back.from_root, back.to_root);
   std::swap(back.from_remainder, back.to_remainder);
+  std::swap(back.scale_from, back.scale_to);
+  std::swap(back.samples_from, back.samples_to);
   return TransportMap(std::move(back));
 }
 
 Block<double> TransportMap::matrix() const {
-  const Block<double> update = parts_.basis * update_;
-  return parts_.scalar * (Block<double>::Identity(dim(), dim()) + update.transpose());
+  const Block<double> update = (is_scaled() ? scaled_basis_ : parts_.basis) * update_;
+  const Block<double> turned = Block<double>::Identity(dim(), dim()) + update.transpose();
+  if (is_scaled()) return turned * factors_.asDiagonal();
+  return parts_.scalar * turned;
 }
 
 double TransportMap::displacement() const {
+  if (moves_nothing_) return 0;
   // ||mu_to - mu||^2 + tr((A - I) X (A - I)'), and ||A L - L||^2 for the latter: the core with its 1/delta is not in
-  // it.
+  // it. With scales X = D_from C D_from and A = D_to K D_from^(-1), so that it is tr((D_to K - D_from) C (...)').
+  const Small l = parts_.from_root;
+  const Small moved = l.size() > 0 ? images(l, parts_.to_root, parts_.kind) : l;
+  const double means = (parts_.mean_to - parts_.mean_from).squaredNorm();
+  if (!is_scaled()) {
+    const double c = outside() - 1;
+    return means + (moved - l).squaredNorm() + static_cast<double>(dim() - l.rows()) * c * c * parts_.from_remainder;
+  }
+  const Dense difference = parts_.scale_to.asDiagonal() * Dense(parts_.basis * moved) -
+                           Dense(parts_.scale_from.asDiagonal() * Dense(parts_.basis * l));
+  const Eigen::VectorXd rest = outside() * parts_.scale_to - parts_.scale_from;
+  return means + difference.squaredNorm() + parts_.from_remainder * rest.cwiseAbs2().dot(outside_shares());
+}
+
+// 1 - ||q_j||^2 for the rows q_j of the basis: which share of coordinate j lies outside it.
+Eigen::VectorXd TransportMap::outside_shares() const {
+  return (1 - parts_.basis.rowwise().squaredNorm().array()).max(0.0);
+}
+
+// ||A||, by the power method on A'A: A x = (I + (B U)')F x with the scaled basis B and the update U.
+double TransportMap::largest_stretch() const {
+  constexpr int most_steps = 300;
+  constexpr double enough = 1e-9;
+  Block<double> start(dim(), 1);
+  Random(0).fill_normal<double>(start);
+  Eigen::VectorXd x = start.col(0).normalized();
+  double stretch = 0;
+  for (int step = 0; step < most_steps; ++step) {
+    const Eigen::VectorXd scaled = factors_.cwiseProduct(x);
+    const Eigen::VectorXd image = scaled + update_.transpose() * (scaled_basis_.transpose() * scaled);
+    const double found = image.norm();
+    x = factors_.cwiseProduct(image + scaled_basis_ * (update_ * image)).normalized();
+    if (std::abs(found - stretch) <= enough * found) return found;
+    stretch = found;
+  }
+  return stretch;
+}
+
+// ||A|| ||A^(-1)||: the least singular value of the core alone would drown in the rounding of the largest.
+double TransportMap::condition() const {
   const Index m = parts_.core.rows();
-  const Small l = parts_.from_root, moved = images(l, parts_.to_root, parts_.kind) - l;
-  const double c = parts_.scalar - 1;
-  return (parts_.mean_to - parts_.mean_from).squaredNorm() + moved.squaredNorm() +
-         static_cast<double>(dim() - m) * c * c * parts_.from_remainder;
+  if (m == 0) return is_scaled() ? factors_.maxCoeff() / factors_.minCoeff() : 1.0;
+  if (is_scaled()) return largest_stretch() * inverse().largest_stretch();
+  SmallVector there, back;
+  require_converged(singular_values(parts_.core, there) &&
+                        singular_values(core_of(parts_.to_root, parts_.from_root, parts_.kind), back),
+                    "singular values of the map's core");
+  const double outside_there = dim() > m ? outside() : 0, outside_back = dim() > m ? 1 / outside() : 0;
+  return std::max(there(0), outside_there) * std::max(back(0), outside_back);
 }
 
 MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::optional<Index> samples_to,
@@ -243,22 +497,22 @@ MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::opti
   const Index d = dim(), m = parts_.core.rows();
   MapDiagnosis diagnosis;
   diagnosis.displacement = displacement();
-  const double inside = parts_.from_root.squaredNorm();
-  const double total = inside + static_cast<double>(d - m) * parts_.from_remainder;
+  double inside = parts_.from_root.squaredNorm(), rest = static_cast<double>(d - m);
+  if (is_scaled()) {
+    inside = Dense(parts_.scale_from.asDiagonal() * Dense(parts_.basis * parts_.from_root)).squaredNorm();
+    rest = parts_.scale_from.cwiseAbs2().dot(outside_shares());
+  }
+  const double total = inside + rest * parts_.from_remainder;
   diagnosis.relative_displacement = std::sqrt(diagnosis.displacement / total);
   if (diagnosis.displacement > 0)
     diagnosis.mean_share = (parts_.mean_to - parts_.mean_from).squaredNorm() / diagnosis.displacement;
   diagnosis.touched_variance = inside / total;
-  // ||A|| ||A^(-1)||: the least singular value of the core alone would drown in the rounding of the largest.
-  SmallVector there, back;
-  require_converged(singular_values(parts_.core, there) &&
-                        singular_values(core_of(parts_.to_root, parts_.from_root, parts_.kind), back),
-                    "singular values of the map's core");
-  const double outside = d > m ? parts_.scalar : 0, outside_back = d > m ? 1 / parts_.scalar : 0;
-  diagnosis.condition = std::max(there(0), outside) * std::max(back(0), outside_back);
+  diagnosis.condition = condition();
 
-  const auto few = [&](std::optional<Index> n, std::string_view side) {
-    if (!n) return;
+  const auto few = [&](std::optional<Index> given, double known, std::string_view side) {
+    std::optional<Index> n = given;
+    if (!n && known > 0) n = static_cast<Index>(known);
+    if (!n || m == 0) return;
     if (*n < 2 * m)
       diagnosis.warnings.push_back(text(side, " has ", *n, " samples for a map of rank ", m, "; with fewer than ",
                                         2 * m, " its directions are mostly noise: lower the rank"));
@@ -267,8 +521,8 @@ MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::opti
                                         "; its mean and remainder are uncertain, and adaptation can hurt: compare with "
                                         "no adaptation and with the means alone"));
   };
-  few(samples_from, names.from);
-  few(samples_to, names.to);
+  few(samples_from, parts_.samples_from, names.from);
+  few(samples_to, parts_.samples_to, names.to);
   constexpr double most_condition = 1e3;
   if (diagnosis.condition > most_condition)
     diagnosis.warnings.push_back(text("the map has condition number ", diagnosis.condition, " (over ", most_condition,
@@ -280,13 +534,14 @@ MapDiagnosis TransportMap::diagnose(std::optional<Index> samples_from, std::opti
   return diagnosis;
 }
 
-template LowRankGaussian model_of<float>(const TargetArgument<float>&,
-                                         const std::type_identity_t<ConstBlockView<float>>&, const Eigen::VectorXd&,
-                                         double);
-template LowRankGaussian model_of<double>(const TargetArgument<double>&,
-                                          const std::type_identity_t<ConstBlockView<double>>&, const Eigen::VectorXd&,
-                                          double);
-template void TransportMap::apply<float>(BlockView<float>) const;
-template void TransportMap::apply<double>(BlockView<double>) const;
+#define ITSPACE_INSTANTIATE(Scalar)                                                                          \
+  template LowRankGaussian model_of<Scalar>(const TargetArgument<Scalar>&,                                   \
+                                            const std::type_identity_t<ConstBlockView<Scalar>>&,             \
+                                            const Eigen::VectorXd&, const ModelOptions&);                    \
+  template LowRankGaussian model_of_features<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
+  template void TransportMap::apply<Scalar>(BlockView<Scalar>) const;
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
 
 }  // namespace itspace

@@ -16,8 +16,10 @@ namespace itspace::io {
 namespace {
 
 constexpr std::string_view family = "itspace.map/";
+constexpr std::string_view first_format = "itspace.map/1";
 
-void require_format(const std::filesystem::path& path) {
+// True for the first format, which knew neither scales nor counts.
+bool is_first_format(const std::filesystem::path& path) {
   const auto keys = array_keys(path);
   if (keys.empty()) {
     fail("{}: is no transport map but a plain array; expected an .npz with format {}, as `itspace map` writes it",
@@ -30,14 +32,14 @@ void require_format(const std::filesystem::path& path) {
         in_quotes(path), in_quotes(keys.front()), in_quotes(map_format));
   }
   const std::string found = read_text(path, "format");
-  if (found == map_format) {
-    return;
+  if (found == map_format || found == first_format) {
+    return found == first_format;
   }
   if (std::string_view(found).starts_with(family)) {
     fail(
-        "{}: is a transport map of format {}, this version reads {}; use an itspace that knows it, or make the map "
-        "again with `itspace map`",
-        in_quotes(path), in_quotes(found), in_quotes(map_format));
+        "{}: is a transport map of format {}, this version reads {} and {}; use an itspace that knows it, or make the "
+        "map again with `itspace map`",
+        in_quotes(path), in_quotes(found), in_quotes(first_format), in_quotes(map_format));
   }
   fail("{}: is no transport map, its format is {}; expected {}, as `itspace map` writes it", in_quotes(path),
        in_quotes(found), in_quotes(map_format));
@@ -81,6 +83,17 @@ void write_map(AtomicFile& file, const std::filesystem::path& path, const Transp
   matrix("to_root", parts.to_root);
   scalar("from_remainder", parts.from_remainder);
   scalar("to_remainder", parts.to_remainder);
+  if (parts.scale_from.size() > 0) {
+    vector("scale_from", parts.scale_from);
+    vector("scale_to", parts.scale_to);
+  }
+  scalar("samples_from", parts.samples_from);
+  scalar("samples_to", parts.samples_to);
+  scalar("kept_mean", parts.kept.mean);
+  scalar("kept_covariance", parts.kept.covariance);
+  if (parts.kept.deviations.size() > 0) {
+    vector("kept_deviations", parts.kept.deviations);
+  }
   zip.finish();
 }
 
@@ -97,7 +110,7 @@ void save_map(Outputs& outputs, const std::filesystem::path& path, const Transpo
 }
 
 TransportMap load_map(const std::filesystem::path& path) {
-  require_format(path);
+  const bool is_first = is_first_format(path);
   const std::string kind = read_text(path, "kind");
   const auto scalar = [&](std::string_view key) { return read(path, key, 0)(0, 0); };
   const auto vector = [&](std::string_view key) { return Eigen::VectorXd(read(path, key, 1).reshaped()); };
@@ -105,8 +118,8 @@ TransportMap load_map(const std::filesystem::path& path) {
   TransportMap::Parts parts;
   const auto known = map_kind_named(kind);
   if (!known) {
-    fail("{}: holds a map of kind {}; 'monge' and 'whiten' are understood: make it again with `itspace map`",
-         in_quotes(path), in_quotes(kind));
+    fail("{}: holds a map of kind {}; {} are understood: make it again with `itspace map`", in_quotes(path),
+         in_quotes(kind), map_kind_names());
   }
   parts.kind = *known;
   parts.scalar = scalar("scalar");
@@ -118,6 +131,21 @@ TransportMap load_map(const std::filesystem::path& path) {
   parts.to_root = matrix("to_root");
   parts.from_remainder = scalar("from_remainder");
   parts.to_remainder = scalar("to_remainder");
+  if (!is_first) {
+    const auto keys = array_keys(path);
+    const auto has = [&](std::string_view key) { return std::ranges::find(keys, key) != keys.end(); };
+    if (has("scale_from") || has("scale_to")) {
+      parts.scale_from = vector("scale_from");
+      parts.scale_to = vector("scale_to");
+    }
+    parts.samples_from = scalar("samples_from");
+    parts.samples_to = scalar("samples_to");
+    parts.kept.mean = scalar("kept_mean");
+    parts.kept.covariance = scalar("kept_covariance");
+    if (has("kept_deviations")) {
+      parts.kept.deviations = vector("kept_deviations");
+    }
+  }
   try {
     TransportMap map(std::move(parts));
     check_agreement(map.parts());

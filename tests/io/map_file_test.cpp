@@ -24,11 +24,20 @@ LowRankGaussian model(Index dim, Index rank, std::uint64_t seed) {
   Block<double> mean(dim, 1);
   Random(seed + 1).fill_normal<double>(mean);
   result.mean = mean.col(0);
+  result.deviations = mean.col(0).cwiseAbs();
+  result.samples = static_cast<double>(10 + seed);
   return result;
 }
 
-TransportMap some_map(MapKind kind) {
-  return {model(9, 3, 1), model(9, 2, 5), kind};
+TransportMap some_map(MapKind kind, const Kept& kept = {}) {
+  LowRankGaussian from = model(9, 3, 1);
+  LowRankGaussian to = model(9, 2, 5);
+  from.standardised = to.standardised = kind == MapKind::scale_monge;
+  return {from, to, kind, kept};
+}
+
+Kept some_kept() {
+  return {0.5, 0.25, Eigen::VectorXd::LinSpaced(9, 0, 1)};
 }
 
 // As NumPy keeps a text: four bytes to a character.
@@ -63,10 +72,14 @@ std::string npy_values(const Values& values, const std::string& shape) {
   return fixtures::npy_of("<f8", shape, bytes);
 }
 
-// The members of a map file, written without the library's writer.
-std::vector<Member> members_of(const TransportMap::Parts& parts) {
+std::string npy_vector(const Eigen::VectorXd& v) {
+  return npy_values(v, shape({v.size()}));
+}
+
+// The members of a map file of the first format, written without the library's writer.
+std::vector<Member> first_members_of(const TransportMap::Parts& parts) {
   const auto matrix = [](const Block<double>& m) { return npy_values(m, shape({m.rows(), m.cols()})); };
-  const auto vector = [](const Eigen::VectorXd& v) { return npy_values(v, shape({v.size()})); };
+  const auto vector = [](const Eigen::VectorXd& v) { return npy_vector(v); };
   return {{"format.npy", npy_text("itspace.map/1")},
           {"kind.npy", npy_text(name(parts.kind))},
           {"scalar.npy", fixtures::npy_f8("()", {parts.scalar})},
@@ -80,6 +93,24 @@ std::vector<Member> members_of(const TransportMap::Parts& parts) {
           {"to_remainder.npy", fixtures::npy_f8("()", {parts.to_remainder})}};
 }
 
+// The same of the present format.
+std::vector<Member> members_of(const TransportMap::Parts& parts) {
+  std::vector<Member> members = first_members_of(parts);
+  members.front().content = npy_text("itspace.map/2");
+  if (parts.scale_from.size() > 0) {
+    members.push_back({"scale_from.npy", npy_vector(parts.scale_from)});
+    members.push_back({"scale_to.npy", npy_vector(parts.scale_to)});
+  }
+  members.push_back({"samples_from.npy", fixtures::npy_f8("()", {parts.samples_from})});
+  members.push_back({"samples_to.npy", fixtures::npy_f8("()", {parts.samples_to})});
+  members.push_back({"kept_mean.npy", fixtures::npy_f8("()", {parts.kept.mean})});
+  members.push_back({"kept_covariance.npy", fixtures::npy_f8("()", {parts.kept.covariance})});
+  if (parts.kept.deviations.size() > 0) {
+    members.push_back({"kept_deviations.npy", npy_vector(parts.kept.deviations)});
+  }
+  return members;
+}
+
 void expect_same(const TransportMap& a, const TransportMap& b) {
   EXPECT_EQ(a.kind(), b.kind());
   EXPECT_EQ(a.parts().scalar, b.parts().scalar);
@@ -91,6 +122,13 @@ void expect_same(const TransportMap& a, const TransportMap& b) {
   EXPECT_EQ(a.parts().to_root, b.parts().to_root);
   EXPECT_EQ(a.parts().from_remainder, b.parts().from_remainder);
   EXPECT_EQ(a.parts().to_remainder, b.parts().to_remainder);
+  EXPECT_EQ(a.parts().scale_from, b.parts().scale_from);
+  EXPECT_EQ(a.parts().scale_to, b.parts().scale_to);
+  EXPECT_EQ(a.parts().samples_from, b.parts().samples_from);
+  EXPECT_EQ(a.parts().samples_to, b.parts().samples_to);
+  EXPECT_EQ(a.parts().kept.mean, b.parts().kept.mean);
+  EXPECT_EQ(a.parts().kept.covariance, b.parts().kept.covariance);
+  EXPECT_EQ(a.parts().kept.deviations, b.parts().kept.deviations);
 }
 
 class MapFile : public ::testing::Test {
@@ -111,17 +149,21 @@ class MapFile : public ::testing::Test {
   Folder folder;
 };
 
-TEST_F(MapFile, BothKindsComeBackBitForBit) {
-  for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
-    const TransportMap map = some_map(kind);
-    io::save_map(folder / "map.npz", map);
-    expect_same(io::load_map(folder / "map.npz"), map);
+TEST_F(MapFile, AllKindsComeBackBitForBit) {
+  for (const MapKind kind : map_kinds) {
+    for (const Kept& kept : {Kept{}, some_kept(), Kept{0, 0, Eigen::VectorXd::Zero(9)}}) {
+      const TransportMap map = some_map(kind, kept);
+      io::save_map(folder / "map.npz", map);
+      ASSERT_NO_THROW(expect_same(io::load_map(folder / "map.npz"), map)) << name(kind);
+      io::save_map(folder / "map.npz", map.inverse());
+      ASSERT_NO_THROW(io::load_map(folder / "map.npz")) << name(kind) << " inverse";
+    }
   }
   EXPECT_EQ(folder.names(), std::vector<std::string>{"map.npz"});
 }
 
 TEST_F(MapFile, HoldsTheArraysNumpyWouldWrite) {
-  const TransportMap map = some_map(MapKind::whiten);
+  const TransportMap map = some_map(MapKind::scale_monge, some_kept());
   io::save_map(folder / "map.npz", map);
   const std::string bytes = fixtures::read(folder / "map.npz");
   for (const Member& member : members_of(map.parts())) {
@@ -137,24 +179,36 @@ TEST_F(MapFile, WhatNumpyWroteIsRead) {
   for (Member& member : members) {
     member.deflated = true;  // numpy.savez_compressed
   }
-  find(members, "format.npy").content = fixtures::npy_of("|S13", "()", "itspace.map/1");
+  find(members, "format.npy").content = fixtures::npy_of("|S13", "()", "itspace.map/2");
   members.push_back({"note.npy", fixtures::npy_f8("(1,)", {1})});  // what is not ours is left alone
   expect_same(io::load_map(folder.write("compressed.npz", fixtures::zip(members))), map);
+}
+
+TEST_F(MapFile, TheFirstFormatIsStillRead) {
+  for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
+    TransportMap::Parts parts = some_map(kind).parts();
+    const auto path = folder.write("first.npz", fixtures::zip(first_members_of(parts)));
+    parts.samples_from = parts.samples_to = 0;  // it knew none
+    expect_same(io::load_map(path), TransportMap(parts));
+  }
+  // It knew no scales either: a file that claims both is damaged.
+  const auto path = folder.write("first.npz", fixtures::zip(first_members_of(some_map(MapKind::scale).parts())));
+  expect_refused([&] { io::load_map(path); }, {"first.npz", "scale_from", "kind scale"});
 }
 
 TEST_F(MapFile, AnotherFormatIsRefusedByName) {
   folder.write("a.npy", fixtures::npy_f8("(2,)", {1, 2}));
   folder.write("a.npz", fixtures::zip({{"sigma.npy", fixtures::npy_f8("(1, 1)", {1})}}));
   folder.write("a.txt", "hello, this is no array");
-  expect_refused([&] { io::load_map(folder / "a.npy"); }, {"a.npy", "plain array", "itspace.map/1"});
-  expect_refused([&] { io::load_map(folder / "a.npz"); }, {"a.npz", "'format'", "'sigma'", "itspace.map/1"});
+  expect_refused([&] { io::load_map(folder / "a.npy"); }, {"a.npy", "plain array", "itspace.map/2"});
+  expect_refused([&] { io::load_map(folder / "a.npz"); }, {"a.npz", "'format'", "'sigma'", "itspace.map/2"});
   expect_refused([&] { io::load_map(folder / "a.txt"); }, {"a.txt", "neither .npy nor .npz"});
   expect_refused([&] { io::load_map(folder / "none.npz"); }, {"none.npz", "does not exist"});
   const auto with_format = [](std::string text) {
     return [text](std::vector<Member>& members) { find(members, "format.npy").content = npy_text(text); };
   };
-  expect_broken(with_format("itspace.online/1"), {"no transport map", "'itspace.online/1'", "'itspace.map/1'"});
-  expect_broken(with_format("itspace.map/2"), {"'itspace.map/2'", "this version reads 'itspace.map/1'"});
+  expect_broken(with_format("itspace.online/1"), {"no transport map", "'itspace.online/1'", "'itspace.map/2'"});
+  expect_broken(with_format("itspace.map/3"), {"'itspace.map/3'", "reads 'itspace.map/1' and 'itspace.map/2'"});
   expect_broken(with_format("itspace.map/10"), {"'itspace.map/10'", "this version reads"});
   expect_broken([](auto& members) { find(members, "format.npy").content = fixtures::npy_f8("()", {1}); },
                 {"'format'", "text without dimensions"});
@@ -177,6 +231,14 @@ TEST_F(MapFile, BrokenPartsAreRefused) {
   expect_broken(set("core.npy", fixtures::npy_f8("(1, 2)", {1, 2})), {"core", "1 x 2"});
   expect_broken(set("basis.npy", fixtures::npy_f8("(9, 1)", {1, 1, 1, 1, 1, 1, 1, 1, 1})), {"core"});
   expect_broken(set("basis.npy", fixtures::npy_f8("(0, 0)", {})), {"basis", "0 x 0"});
+  expect_broken(set("samples_to.npy", fixtures::npy_f8("()", {0.5})), {"0.5 samples"});
+  expect_broken(set("kept_mean.npy", fixtures::npy_f8("()", {2})), {"kept.mean is 2"});
+  expect_broken([](auto& members) { members.pop_back(); }, {"no array named 'kept_covariance'"});
+  expect_broken(
+      [](auto& members) {
+        members.push_back({"scale_to.npy", fixtures::npy_f8("(1,)", {1})});
+      },
+      {"no array named 'scale_from'"});
   expect_broken(
       [](auto& members) {
         auto& basis = find(members, "basis.npy").content;
@@ -187,7 +249,7 @@ TEST_F(MapFile, BrokenPartsAreRefused) {
 
 // Whatever part is changed, the others contradict it.
 TEST_F(MapFile, PartsThatContradictEachOtherAreRefused) {
-  for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
+  for (const MapKind kind : {MapKind::monge, MapKind::whiten, MapKind::scale_monge}) {
     const TransportMap::Parts honest = some_map(kind).parts();
     const auto expect_contradiction = [&](const std::function<void(TransportMap::Parts&)>& change,
                                           std::string_view part) {
@@ -213,8 +275,12 @@ TEST_F(MapFile, PartsThatContradictEachOtherAreRefused) {
         "below its remainder");
     expect_contradiction(
         [kind](auto& parts) { parts.kind = kind == MapKind::monge ? MapKind::whiten : MapKind::monge; },
-        "core contradicts");
+        kind == MapKind::scale_monge ? "scale_from" : "core contradicts");
   }
+  TransportMap::Parts shift = some_map(MapKind::mean).parts();
+  shift.scalar = 2;
+  const auto path = folder.write("odd.npz", fixtures::zip(members_of(shift)));
+  expect_refused([&] { io::load_map(path); }, {"odd.npz", "scalar"});
 }
 
 // What was made here is read here: models of every scale and condition.
