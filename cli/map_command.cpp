@@ -11,13 +11,16 @@
 #include "text.hpp"
 
 #include <itspace/align.hpp>
+#include <itspace/covariance.hpp>
 #include <itspace/map_file.hpp>
+#include <itspace/shift_noise.hpp>
 #include <itspace/transport_map.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,21 +33,28 @@ constexpr auto examples = R"(
 Examples:
   itspace map --source src.npy --target tgt.npy --rank 16 --steps 2 --out map.npz
       from the features of two domains; then: itspace transform --map map.npz --in tgt.npy --out mapped.npy
-  itspace map --source src.npy --target tgt.npy --rank 16 --steps 4 --solver ritz --kind whiten --out map.npz --json
-      whitening, then recoloring, from factors at the floor; the diagnosis as one JSON object
-  itspace map --source src.npz --target tgt.npz --rank 32 --steps 5 --out map.npz --trace run.json
-      from statistics (keys mu and sigma)
+  itspace map --source src.npy --target tgt.npy --map scale --out map.npz
+      each feature by itself: the means and standard deviations alone, no rank
+  itspace map --source src.npy --target tgt.npy --map scale+monge --rank 16 --shrink halves --out map.npz --json
+      scaled, then the low-rank map between the correlation matrices, in one application; noise measured by halves
+  itspace map --source src.npz --target tgt.npz --source-samples 900 --target-samples 300 --rank 32 --out map.npz
+      from statistics (keys mu and sigma), with the counts that tell shift from noise
 
 It maps target samples into the source's frame: x -> mean_source + A (x - mean_target), where A carries the
 target's covariance to the source's, both modelled as rank r plus a multiple of the identity. The source is cut
 to rank r; the target's factor is aligned in K steps, from the source's. `itspace transform` applies the map.
+Two sample sets of one distribution differ too, by noise. --shrink keeps of mean, covariance and scale of each
+feature the share max(0, 1 - noise/observed) of the way: noise by the formulas of normal samples (5 more sweeps over
+both inputs), or by splitting each input in halves (no normality; a truncation and K + 2 sweeps over half of each).
 A map helps where the domains differ in mean and covariance. Where samples are few, or the shift is of another
 kind, it can hurt: read the diagnosis, and compare with no map at all.)";
 
 struct Arguments {
   Request source{"source", "--source-as"}, target{"target", "--target-as"};
-  Index rank = 0;
+  std::optional<Index> rank;
   MapKind kind = MapKind::monge;
+  std::optional<Shrink> shrink;  // not asked for: by noise where the counts are known
+  std::optional<Index> source_samples, target_samples;
   double floor_share = default_remainder_floor;
   StepArguments step;
   AlignOptions options;
@@ -53,8 +63,20 @@ struct Arguments {
   bool trust = false, json = false, quiet = false;
 };
 
+bool is_low_rank(const Arguments& given) {
+  return given.kind != MapKind::mean && given.kind != MapKind::scale;
+}
+
 void check_arguments(const Arguments& given) {
-  check_at_least("--rank", given.rank, 1);
+  if (is_low_rank(given)) {
+    if (!given.rank)
+      misuse(fmt::format("--rank is required for a map of kind {}", name(given.kind)),
+             "give the rank of both models, for instance 16, or --map scale, which needs none");
+    check_at_least("--rank", *given.rank, 1);
+  }
+  for (const auto& [option, samples] :
+       {std::pair{"--source-samples", given.source_samples}, std::pair{"--target-samples", given.target_samples}})
+    if (samples) check_at_least(option, *samples, 2);
   check_at_least("--steps", given.options.steps, 0);
   for (const Request* request : {&given.source, &given.target})
     if (request->as == Kind::factor)
@@ -63,6 +85,9 @@ void check_arguments(const Arguments& given) {
   if (!(given.floor_share > 0 && given.floor_share <= 1))
     misuse(fmt::format("--floor-share is {}, outside (0, 1]", given.floor_share),
            "give the least share of the mean variance that the remainder may have, for instance 1e-6");
+  if (!is_low_rank(given) && !given.trace.empty())
+    misuse(fmt::format("--trace is given, but a map of kind {} needs no alignment", name(given.kind)),
+           "leave out --trace, or make a low-rank map");
   check_files({{"--source", given.source.path}, {"--target", given.target.path}},
               {{"--out", given.out}, {"--trace", given.trace}});
 }
@@ -95,10 +120,68 @@ Means means_of(const Arguments& given, const Input<Scalar>& source, const Input<
   return {mean_of(source), mean_of(target)};
 }
 
+// How many samples are behind an input; 0 where that is not known.
 template <Storage Scalar>
-std::optional<Index> samples_of(const Input<Scalar>& input) {
-  if (input.kind != Kind::features) return std::nullopt;
-  return input.values.rows();
+double samples_of(const Input<Scalar>& input, std::optional<Index> told) {
+  if (input.kind == Kind::features) {
+    if (told)
+      misuse(fmt::format("--{}-samples is {}, but {} has features, which are counted", input.request.role, *told,
+                         quoted(input.request.path)),
+             "leave it out: it is for a covariance, which does not tell");
+    return static_cast<double>(input.values.rows());
+  }
+  return told ? static_cast<double>(*told) : 0.0;
+}
+
+// Mean, deviations and count of an input: all that the kinds without a low-rank part need.
+template <Storage Scalar>
+LowRankGaussian moments_of(const Input<Scalar>& input, const Eigen::VectorXd& mean, double samples) {
+  LowRankGaussian model;
+  if (input.kind == Kind::features)
+    model.deviations = deviations<Scalar>(input.values.view());
+  else
+    model.deviations = input.values.view().diagonal().template cast<double>().cwiseMax(0.0).cwiseSqrt();
+  const double variance = model.deviations.squaredNorm() / static_cast<double>(input.dim());
+  model.factor.resize(input.dim(), 0);
+  model.mean = mean;
+  model.remainder = variance > 0 ? variance : 1.0;
+  model.samples = samples;
+  return model;
+}
+
+// The same input with standardised features, or their correlation matrix.
+template <Storage Scalar>
+Input<Scalar> standardised(const Input<Scalar>& input, const LowRankGaussian& moments) {
+  Block<Scalar> values = input.values.view();
+  if (input.kind == Kind::features)
+    standardise_features<Scalar>(mean<Scalar>(input.values.view()), moments.deviations, values);
+  else
+    standardise_covariance<Scalar>(moments.deviations, values);
+  Input<Scalar> out = input;
+  out.values = HeldBlock<Scalar>(std::move(values));
+  return out;
+}
+
+// What was asked for, or by noise where the counts are known.
+template <Storage Scalar>
+Shrink shrink_of(const Arguments& given, const Input<Scalar>& source, const Input<Scalar>& target) {
+  for (const auto& [input, told] :
+       {std::pair{&source, given.source_samples}, std::pair{&target, given.target_samples}}) {
+    const bool features = input->kind == Kind::features;
+    const std::string& role = input->request.role;
+    if (given.shrink == Shrink::halves && !features)
+      misuse(fmt::format("--shrink is halves, and {} {} is a covariance, which has no halves", role,
+                         quoted(input->request.path)),
+             "give features, or use --shrink noise");
+    if (given.shrink == Shrink::none || samples_of(*input, told) > 0) continue;
+    const std::string missing = fmt::format("{} {} is a covariance, and how many samples are behind it is not known",
+                                            role, quoted(input->request.path));
+    const std::string remedy = fmt::format("give --{}-samples", role);
+    if (given.shrink) misuse(missing, remedy + ", or --shrink none");
+    if (!given.quiet) print_note(fmt::format("{}, so the map is not shrunk by noise: {}", missing, remedy));
+    return Shrink::none;
+  }
+  return given.shrink.value_or(Shrink::noise);
 }
 
 template <Storage Scalar>
@@ -122,36 +205,91 @@ Json diagnosis_json(const TransportMap& map, const MapDiagnosis& diagnosis) {
           {"warnings", diagnosis.warnings}};
 }
 
-void print_diagnosis(const Arguments& given, const TransportMap& map, const MapDiagnosis& diagnosis,
-                     const Trace& trace) {
-  const auto line = [](std::string_view label, const std::string& value, std::string_view meaning) {
-    print_line(fmt::format("{:<22} {:>12}  {}", label, value, meaning));
-  };
-  print_line(fmt::format("{} map from target {} into the frame of source {}: dimension {}, acting on {} directions.",
-                         map.kind() == MapKind::monge ? "Monge" : "Whitening", quoted(given.target.path),
-                         quoted(given.source.path), map.dim(), map.parts().core.rows()));
-  line("displacement", fmt::format("{:.6g}", diagnosis.displacement), "mean squared distance a sample is moved");
-  line("relative displacement", fmt::format("{:.4g}", diagnosis.relative_displacement),
-       "its root, in units of the target's spread");
-  line("mean share", percent(diagnosis.mean_share), "of the displacement is the shift of the means");
-  line("touched variance", percent(diagnosis.touched_variance), "of the target's lies in the directions acted on");
-  line("condition", fmt::format("{:.4g}", diagnosis.condition), "largest over smallest stretch");
-  print_line("\nThe target's factor, aligned from the source's:\n" + AlignReport(std::nullopt).summary(trace));
-  print_line(fmt::format("The map is in {}; apply it with\n  itspace transform --map {} --in X.npy --out mapped.npy",
-                         quoted(given.out), quoted(given.out)));
+Json seen_json(const Seen& seen) {
+  return {{"observed", seen.observed}, {"noise", seen.noise}, {"kept", seen.kept()}};
+}
+
+// Of the whole, as the scales of all features are one line.
+Seen scales_seen(const SeenShift& seen) {
+  return {seen.deviations_observed.sum(), seen.deviations_noise.sum()};
+}
+
+Json shrink_json(Shrink shrink, const SeenShift& seen, MapKind kind) {
+  Json json{{"method", name(shrink)}};
+  if (shrink == Shrink::none) return json;
+  json["mean"] = seen_json(seen.mean);
+  if (kind != MapKind::mean && kind != MapKind::scale) json["covariance"] = seen_json(seen.covariance);
+  if (seen.deviations_observed.size() > 0) {
+    const Eigen::VectorXd kept = seen.kept().deviations;
+    Json scales = seen_json(scales_seen(seen));
+    scales["kept"] = std::vector<double>(kept.data(), kept.data() + kept.size());
+    json["scales"] = std::move(scales);
+  }
+  return json;
 }
 
 struct MapMade {
   TransportMap map;
-  Trace trace;  // of the target's alignment
+  std::optional<Trace> trace;  // of the target's alignment, where there is one
+  SeenShift seen;
 };
 
-// Nothing where the watch has given up.
+std::string_view title(MapKind kind) {
+  switch (kind) {
+    case MapKind::monge:
+      return "Monge map";
+    case MapKind::whiten:
+      return "Whitening map";
+    case MapKind::mean:
+      return "Shift of the means";
+    case MapKind::scale:
+      return "Scaling of each feature";
+    case MapKind::scale_monge:
+      break;
+  }
+  return "Scaling and Monge map";
+}
+
+void print_diagnosis(const Arguments& given, Shrink shrink, const MapMade& made, const MapDiagnosis& diagnosis) {
+  const auto line = [](std::string_view label, const std::string& value, std::string_view meaning) {
+    print_line(fmt::format("{:<22} {:>12}  {}", label, value, meaning));
+  };
+  const TransportMap& map = made.map;
+  print_line(fmt::format("{} from target {} into the frame of source {}: dimension {}{}.", title(map.kind()),
+                         quoted(given.target.path), quoted(given.source.path), map.dim(),
+                         made.trace ? fmt::format(", acting on {} directions", map.parts().core.rows()) : ""));
+  line("displacement", fmt::format("{:.6g}", diagnosis.displacement), "mean squared distance a sample is moved");
+  line("relative displacement", fmt::format("{:.4g}", diagnosis.relative_displacement),
+       "its root, in units of the target's spread");
+  line("mean share", percent(diagnosis.mean_share), "of the displacement is the shift of the means");
+  if (made.trace)
+    line("touched variance", percent(diagnosis.touched_variance), "of the target's lies in the directions acted on");
+  line("condition", fmt::format("{:.4g}", diagnosis.condition), "largest over smallest stretch");
+  if (shrink != Shrink::none) {
+    const auto kept = [&](std::string_view label, const Seen& seen, double share, std::string_view what) {
+      line(label, percent(share),
+           fmt::format("{}; noise alone gives {:.3g} of the {:.3g} observed", what, seen.noise, seen.observed));
+    };
+    const SeenShift& seen = made.seen;
+    const Kept shares = seen.kept();
+    kept("mean kept", seen.mean, shares.mean, "of the shift of the means");
+    if (shares.deviations.size() > 0)
+      kept("scales kept", scales_seen(seen), shares.deviations.mean(), "of the features' scales, on average");
+    if (made.trace) kept("covariance kept", seen.covariance, shares.covariance, "of what the low-rank part does");
+  }
+  if (made.trace)
+    print_line("\nThe target's factor, aligned from the source's:\n" + AlignReport(std::nullopt).summary(*made.trace));
+  print_line(fmt::format("The map is in {}; apply it with\n  itspace transform --map {} --in X.npy --out mapped.npy",
+                         quoted(given.out), quoted(given.out)));
+}
+
+// Nothing where the watch has given up. The inputs are as the models are to have them.
 template <Storage Scalar, Storage Data>
-std::optional<MapMade> make_map(const Arguments& given, const Input<Data>& source, const Input<Data>& target,
-                                const Means& means, ResolutionWatch& watch) {
+std::optional<MapMade> make_map(const Arguments& given, Shrink shrink, const Input<Data>& source,
+                                const LowRankGaussian& source_moments, const Input<Data>& target,
+                                const LowRankGaussian& target_moments, ResolutionWatch& watch) {
   const ProblemTarget<Scalar, Data> source_problem(source, {}, 0), target_problem(target, {}, 0);
-  const Block<Scalar> source_factor = start_of<Scalar>(source, given.rank);
+  const Block<Scalar> source_factor = start_of<Scalar>(source, *given.rank);
   const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>&) {
     watch.see(step);
     return watch.given_up() ? StepAction::stop : StepAction::proceed;
@@ -160,9 +298,52 @@ std::optional<MapMade> make_map(const Arguments& given, const Input<Data>& sourc
   if (watch.given_up()) return std::nullopt;
   name_precision<Scalar, Data>(aligned.trace);
   return guard_overflow([&] {
-    const auto from = model_of<Scalar>(target_problem.ref(), aligned.factor, means.target, given.floor_share);
-    const auto to = model_of<Scalar>(source_problem.ref(), source_factor, means.source, given.floor_share);
-    return std::optional<MapMade>({TransportMap(from, to, given.kind), std::move(aligned.trace)});
+    const auto options_of = [&](const LowRankGaussian& moments) {
+      return ModelOptions{.floor = given.floor_share,
+                          .deviations = moments.deviations,
+                          .standardised = given.kind == MapKind::scale_monge,
+                          .samples = moments.samples};
+    };
+    const auto from =
+        model_of<Scalar>(target_problem.ref(), aligned.factor, target_moments.mean, options_of(target_moments));
+    const auto to =
+        model_of<Scalar>(source_problem.ref(), source_factor, source_moments.mean, options_of(source_moments));
+    SeenShift seen;
+    if (shrink == Shrink::noise)
+      seen = seen_shift<Scalar>(target_problem.ref(), from, source_problem.ref(), to, given.kind, given.options.seed);
+    if (shrink == Shrink::halves)
+      seen = seen_shift_by_halves<Data>(target.values.view(), from, source.values.view(), to, given.kind, given.options,
+                                        given.floor_share);
+    const Kept kept = shrink == Shrink::none ? Kept{} : seen.kept();
+    return std::optional<MapMade>({TransportMap(from, to, given.kind, kept), std::move(aligned.trace), seen});
+  });
+}
+
+// Without a low-rank part: the moments say all.
+template <Storage Data>
+MapMade make_plain_map(const Arguments& given, Shrink shrink, const Input<Data>& source, const LowRankGaussian& to,
+                       const Input<Data>& target, const LowRankGaussian& from) {
+  return guard_overflow([&] {
+    SeenShift seen;
+    if (shrink == Shrink::noise) seen = seen_shift(from, to, given.kind);
+    if (shrink == Shrink::halves)
+      seen = seen_shift_by_halves<Data>(target.values.view(), from, source.values.view(), to, given.kind);
+    const Kept kept = shrink == Shrink::none ? Kept{} : seen.kept();
+    return MapMade{TransportMap(from, to, given.kind, kept), std::nullopt, seen};
+  });
+}
+
+template <Storage Data>
+MapMade make_any_map(const Arguments& given, Shrink shrink, const Input<Data>& source, const Input<Data>& target,
+                     const Means& means) {
+  const auto from = moments_of(target, means.target, samples_of(target, given.target_samples));
+  const auto to = moments_of(source, means.source, samples_of(source, given.source_samples));
+  if (!is_low_rank(given)) return make_plain_map(given, shrink, source, to, target, from);
+  const bool scaled = given.kind == MapKind::scale_monge;
+  const Input<Data> source_frame = scaled ? standardised(source, to) : source;
+  const Input<Data> target_frame = scaled ? standardised(target, from) : target;
+  return *in_enough_precision<Data>(given.precision, given.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
+    return make_map<Scalar, Data>(given, shrink, source_frame, to, target_frame, from, watch);
   });
 }
 
@@ -176,43 +357,41 @@ int run_on(const Arguments& given, io::Array source_array, io::Array target_arra
     print_note(target.note());
   }
   check_same_dim(source, target);
-  check_rank(given.rank, source.dim(), given.source.path);
+  if (given.rank) check_rank(*given.rank, source.dim(), given.source.path);
   const Means means = means_of(given, source, target);
 
   Progress progress(!given.quiet && source.dim() >= long_work);
   progress.show("making the map");
-  const auto made = in_enough_precision<Data>(given.precision, given.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
-    return make_map<Scalar, Data>(given, source, target, means, watch);
-  });
-  const TransportMap& map = made->map;
-  const Trace& trace = made->trace;
-  const MapDiagnosis diagnosis =
-      map.diagnose(samples_of(target), samples_of(source), {.from = "the target", .to = "the source"});
+  const Shrink shrink = shrink_of(given, source, target);
+  const MapMade made = make_any_map(given, shrink, source, target, means);
+  const TransportMap& map = made.map;
+  const MapDiagnosis diagnosis = map.diagnose({}, {}, {.from = "the target", .to = "the source"});
   progress.clear();
 
   io::Outputs outputs;
   io::save_map(outputs, given.out, map);
-  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(trace));
+  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(*made.trace));
   commit(outputs);
   if (given.json) {
     Json json{{"command", "map"}, {"source", input_json(source)}, {"target", input_json(target)}};
-    json["rank"] = given.rank;
+    json["rank"] = is_low_rank(given) ? Json(*given.rank) : Json(nullptr);
     json["means_known"] = means.known;
     json.update(diagnosis_json(map, diagnosis));
-    json["align"] = align_json(trace, std::nullopt);
+    json["shrink"] = shrink_json(shrink, made.seen, map.kind());
+    json["align"] = made.trace ? align_json(*made.trace, std::nullopt) : Json(nullptr);
     json["out"] = given.out.string();
     print_json(json);
   } else if (!given.quiet) {
-    print_diagnosis(given, map, diagnosis, trace);
+    print_diagnosis(given, shrink, made, diagnosis);
   }
   if (!given.quiet)
     for (const auto& warning : diagnosis.warnings) print_note("warning: " + warning);
-  const bool aligned_badly = failed(trace.status);
+  const bool aligned_badly = made.trace && failed(made.trace->status);
   if (aligned_badly)
     print_error(
         fmt::format("the alignment of the target ended as {} after {} of {} steps\nthe map in {} is made from "
                     "the best iterate",
-                    name(trace.status), trace.steps.size() - 1, given.options.steps, quoted(given.out)));
+                    name(made.trace->status), made.trace->steps.size() - 1, given.options.steps, quoted(given.out)));
   const bool finite = check_finite_result({{"displacement", diagnosis.displacement},
                                            {"relative_displacement", diagnosis.relative_displacement},
                                            {"condition", diagnosis.condition}});
@@ -238,17 +417,36 @@ void add_input(CLI::App& app, Request& request, const std::string& help) {
 
 void add_steps(CLI::App& app, Arguments& given) {
   const std::string group = "Map";
-  add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d")->required()->group(group);
-  app.add_option_function<std::string>(
-         "--kind",
-         [&given](const std::string& text) {
-           const auto kind = map_kind_named(text);
-           if (!kind) misuse(fmt::format("--kind is '{}', which is no kind of map", text), "give monge or whiten");
-           given.kind = *kind;
-         },
-         "monge: the optimal transport, moves samples least;\nwhiten: whitening, then recoloring, the paper's map")
+  const auto set_kind = [&given](const std::string& option) {
+    return [&given, option](const std::string& text) {
+      const auto kind = map_kind_named(text);
+      if (!kind)
+        misuse(fmt::format("{} is '{}', which is no kind of map", option, text),
+               fmt::format("give {}", map_kind_names()));
+      given.kind = *kind;
+    };
+  };
+  app.add_option_function<std::string>("--map", set_kind("--map"),
+                                       "monge: the optimal transport, moves samples least;\n"
+                                       "whiten: whitening, then recoloring, the paper's map;\n"
+                                       "mean: the shift of the means alone; scale: each feature by itself;\n"
+                                       "scale+monge: monge between the standardised domains, then scaled")
       ->type_name("KIND")
       ->default_str(std::string(name(given.kind)))
+      ->group(group);
+  app.add_option_function<std::string>("--kind", set_kind("--kind"), "the same")->group("");  // its first name
+  add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; not for mean and scale")->group(group);
+  app.add_option_function<std::string>(
+         "--shrink",
+         [&given](const std::string& text) {
+           given.shrink = shrink_named(text);
+           if (!given.shrink)
+             misuse(fmt::format("--shrink is '{}', which is no way to shrink", text), "give none, noise or halves");
+         },
+         "keep what is more than noise, known by: noise (the theory of normal\n"
+         "samples), halves (splitting both inputs; features only), none (keep all)")
+      ->type_name("WAY")
+      ->default_str(std::string(name(Shrink::noise)))
       ->group(group);
   add_whole(app, "--steps", given.options.steps, "steps of the target's factor, from the source's")
       ->default_str(fmt::format("{}", given.options.steps))
@@ -273,12 +471,16 @@ Command add_map(CLI::App& program) {
   auto given = std::make_shared<Arguments>();
   add_input(*app, given->source, "the frame to map into: an .npy or .npz file");
   add_input(*app, given->target, "where the samples come from: an .npy or .npz file");
+  add_whole(*app, "--source-samples", given->source_samples, "how many are behind it, for a covariance")
+      ->group(input_group);
+  add_whole(*app, "--target-samples", given->target_samples, "how many are behind it, for a covariance")
+      ->group(input_group);
   add_trust(*app, given->trust)->group(input_group);
   add_precision(*app, given->precision)->group(input_group);
   add_threads(*app)->group(input_group);
   add_steps(*app, *given);
   const std::string group = "Output";
-  add_path(*app, "--out", given->out, "the map (.npz, format itspace.map/1)")->required()->group(group);
+  add_path(*app, "--out", given->out, "the map (.npz, format itspace.map/2)")->required()->group(group);
   add_path(*app, "--trace", given->trace, "the record of the target's alignment (JSON)")->group(group);
   app->add_flag("--json", given->json, "print one JSON object")->group(group);
   app->add_flag("--quiet", given->quiet, "print nothing but errors")->group(group);

@@ -12,6 +12,8 @@
 #include <itspace/moments.hpp>
 #include <itspace/random.hpp>
 #include <itspace/rank.hpp>
+#include <itspace/shift_noise.hpp>
+#include <itspace/shrinkage.hpp>
 #include <itspace/start.hpp>
 #include <itspace/target.hpp>
 #include <itspace/targets.hpp>

@@ -45,6 +45,8 @@ struct ModelOptions {
   Vector deviations = {};  // as in the model: of the features themselves, before they were standardised
   bool standardised = false;
   double samples = 0;
+  // rho in [0, 1]: the model is that of (1 - rho) Sigma + rho (tr Sigma/d) I; see shrinkage.hpp for the rho of samples.
+  double shrinkage = 0;
 };
 
 // The model of a target with factor Y: delta = (tr Sigma - ||B||^2)/(d - r) with B the certificate's factor at Y, which

@@ -148,6 +148,8 @@ LowRankGaussian model_of(const TargetArgument<Scalar>& given,
   check_finite<Scalar>(factor, "factor");
   require(mean.allFinite(), "the mean has a value that is not finite; remove or replace such samples first");
   check_samples(options.samples, "the model");
+  require(options.shrinkage >= 0 && options.shrinkage <= 1, "the shrinkage is ", options.shrinkage,
+          "; it is a share in [0, 1]");
   if (options.deviations.size() > 0) check_deviations(options.deviations, target.dim(), "the model");
   require(!options.standardised || options.deviations.size() > 0,
           "the model is standardised and has no deviations; give those that the features were divided by");
@@ -157,9 +159,14 @@ LowRankGaussian model_of(const TargetArgument<Scalar>& given,
   const double trace = at.target_trace, d = static_cast<double>(target.dim());
   const double rest = d - static_cast<double>(factor.cols());
   const double captured = at.image.template cast<double>().squaredNorm();
-  const double remainder = rest > 0 ? std::max(0.0, trace - captured) / rest : 0.0;
-  return {factor.template cast<double>(), mean,           std::max(remainder, floor * trace / d), options.deviations,
-          options.standardised,           options.samples};
+  const double beyond = rest > 0 ? std::max(0.0, trace - captured) / rest : 0.0;
+  const double rho = options.shrinkage, remainder = (1 - rho) * std::max(beyond, floor * trace / d) + rho * trace / d;
+  return {std::sqrt(1 - rho) * factor.template cast<double>(),
+          mean,
+          remainder,
+          options.deviations,
+          options.standardised,
+          options.samples};
 }
 
 template <Storage Scalar>

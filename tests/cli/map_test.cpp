@@ -6,6 +6,7 @@
 #include <itspace/align.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/map_file.hpp>
+#include <itspace/shift_noise.hpp>
 #include <itspace/start.hpp>
 #include <itspace/targets.hpp>
 
@@ -64,7 +65,8 @@ class MapCommand : public ProgramTest {
 
 TEST_F(MapCommand, IsTheMapOfTheLibrary) {
   for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
-    const auto done = make_map({"--kind", std::string(name(kind)), "--alpha", "1.2", "--floor-share", "1e-3"});
+    const auto done =
+        make_map({"--kind", std::string(name(kind)), "--alpha", "1.2", "--floor-share", "1e-3", "--shrink", "none"});
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const FeaturesTarget<double> from(target), to(source);
     const auto start = start_from_features<double>(source, rank);
@@ -80,11 +82,104 @@ TEST_F(MapCommand, IsTheMapOfTheLibrary) {
   }
 }
 
+// All kinds and ways to shrink, from the same calls of the library.
+TEST_F(MapCommand, OfEveryKindIsTheMapOfTheLibrary) {
+  source.col(3).setConstant(2);  // a constant feature on one side
+  write("source.npy", source);
+  for (const MapKind kind : map_kinds)
+    for (const Shrink shrink : {Shrink::none, Shrink::noise, Shrink::halves}) {
+      SCOPED_TRACE(std::string(name(kind)) + " " + std::string(name(shrink)));
+      const auto done =
+          make_map({"--map", std::string(name(kind)), "--shrink", std::string(name(shrink)), "--json", "--seed", "5"});
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      auto from = model_of_features<double>(target), to = model_of_features<double>(source);
+      Block<double> from_rows = target, to_rows = source;
+      const bool scaled = kind == MapKind::scale_monge;
+      if (scaled) standardise_features<double>(from.mean, from.deviations, from_rows);
+      if (scaled) standardise_features<double>(to.mean, to.deviations, to_rows);
+      const FeaturesTarget<double> from_target(from_rows), to_target(to_rows);
+      const AlignOptions options{.steps = 6, .seed = 5};
+      if (kind != MapKind::mean && kind != MapKind::scale) {
+        const auto start = start_from_features<double>(to_rows, rank);
+        const auto factor = align<double>(from_target, start, options).factor;
+        const auto finish = [&](LowRankGaussian& model, const FeaturesTarget<double>& of, const Block<double>& y) {
+          model = model_of<double>(
+              of, y, model.mean,
+              ModelOptions{.deviations = model.deviations, .standardised = scaled, .samples = model.samples});
+        };
+        finish(from, from_target, factor);
+        finish(to, to_target, start);
+      }
+      SeenShift seen;
+      if (shrink == Shrink::noise) seen = seen_shift<double>(from_target, from, to_target, to, kind, 5);
+      if (shrink == Shrink::halves) seen = seen_shift_by_halves<double>(from_rows, from, to_rows, to, kind, options);
+      const Kept kept = shrink == Shrink::none ? Kept{} : seen.kept();
+      const TransportMap map(from, to, kind, kept);
+      const TransportMap read = io::load_map(path("map.npz"));
+      EXPECT_EQ(read.kind(), kind);
+      EXPECT_LE((read.matrix() - map.matrix()).norm(), 1e-9 * map.matrix().norm());
+      EXPECT_EQ(read.parts().samples_from, 300);
+      EXPECT_EQ(read.parts().samples_to, 400);
+      EXPECT_NEAR(read.parts().kept.mean, kept.mean, 1e-9);
+      Matrix expected = target;
+      map.apply<double>(expected);
+      EXPECT_LE((mapped_target() - expected).norm(), 1e-9 * expected.norm());
+      const Json json = done.json();
+      EXPECT_EQ(json["kind"], std::string(name(kind)));
+      EXPECT_EQ(json["shrink"]["method"], std::string(name(shrink)));
+      if (shrink != Shrink::none) {
+        EXPECT_NEAR(json["shrink"]["mean"]["kept"].get<double>(), kept.mean, 1e-9);
+        EXPECT_EQ(json["shrink"].contains("scales"), kept.deviations.size() > 0);
+        EXPECT_EQ(json["shrink"].contains("covariance"), !json["align"].is_null());
+      }
+    }
+}
+
+// Halves of one domain: there is nothing to adapt to, and a map that keeps noise would move samples.
+TEST_F(MapCommand, ShrinksWhatIsNoise) {
+  write("target.npy", Matrix(source.topRows(200)));
+  write("source.npy", Matrix(source.bottomRows(200)));
+  ASSERT_EQ(make_map({"--shrink", "none"}).exit_code, 0);
+  const double whole = io::load_map(path("map.npz")).displacement();
+  const auto done = make_map();
+  ASSERT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(mentions(done.out, {"mean kept", "covariance kept", "noise alone gives"}));
+  EXPECT_LE(io::load_map(path("map.npz")).displacement(), 0.2 * whole);
+}
+
+TEST_F(MapCommand, CountsOfCovariancesAreAskedFor) {
+  write_statistics("source.npz", mean<double>(source), covariance<double>(source));
+  write_statistics("target.npz", mean<double>(target), covariance<double>(target));
+  const Texts line{"map", "--source", "source.npz", "--target", "target.npz", "--rank",
+                   "4",   "--steps",  "6",          "--out",    "map.npz"};
+  const auto with = [&](Texts more) {
+    Texts all = line;
+    all.insert(all.end(), more.begin(), more.end());
+    return run(all);
+  };
+  auto done = with({});
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_TRUE(mentions(done.err, {"not shrunk by noise", "--source-samples"}));
+  EXPECT_EQ(io::load_map(path("map.npz")).parts().kept.mean, 1);
+  done = with({"--shrink", "noise"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_TRUE(mentions(done.err, {"how many samples", "--source-samples", "--shrink none"}));
+  EXPECT_EQ(with({"--shrink", "halves"}).exit_code, 2);
+  EXPECT_EQ(with({"--source-samples", "1"}).exit_code, 2);
+  ASSERT_EQ(with({"--source-samples", "400", "--target-samples", "300"}).exit_code, 0);
+  const TransportMap by_count = io::load_map(path("map.npz"));
+  ASSERT_EQ(make_map().exit_code, 0);
+  const TransportMap by_rows = io::load_map(path("map.npz"));
+  EXPECT_LT(by_count.parts().kept.mean, 1);
+  EXPECT_LE((by_count.matrix() - by_rows.matrix()).norm(), 1e-6 * by_rows.matrix().norm());
+  expect_refused({"--target-samples", "300"}, 2, {"--target-samples is 300", "counted"});
+}
+
 TEST_F(MapCommand, MappedSamplesHaveTheSourcesMeanAndLeadingCovariance) {
   const Matrix wanted = covariance<double>(source);
   const Matrix leading = start_from_features<double>(source, rank);
   for (const std::string kind : {"monge", "whiten"}) {
-    const auto done = make_map({"--kind", kind, "--solver", "ritz"});
+    const auto done = make_map({"--map", kind, "--solver", "ritz", "--shrink", "none"});
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const Matrix mapped = mapped_target();
     EXPECT_LE((mean<double>(mapped) - mean<double>(source)).norm(), 1e-10) << kind;
@@ -133,7 +228,7 @@ TEST_F(MapCommand, WarnsOfFewSamples) {
 }
 
 TEST_F(MapCommand, StatisticsWithMeansGiveTheSameMap) {
-  ASSERT_EQ(make_map().exit_code, 0);
+  ASSERT_EQ(make_map({"--shrink", "none"}).exit_code, 0);
   const Matrix of_features = io::load_map(path("map.npz")).matrix();
   write_statistics("source.npz", mean<double>(source), covariance<double>(source));
   write_statistics("target.npz", mean<double>(target), covariance<double>(target));
@@ -168,7 +263,10 @@ TEST_F(MapCommand, Float32FilesRunInFloat32) {
 }
 
 TEST_F(MapCommand, Misuse) {
-  expect_refused({"--kind", "magic"}, 2, {"--kind is 'magic'", "monge or whiten"});
+  expect_refused({"--map", "magic"}, 2, {"--map is 'magic'", "scale or scale+monge"});
+  expect_refused({"--kind", "magic"}, 2, {"--kind is 'magic'", "scale or scale+monge"});
+  expect_refused({"--shrink", "magic"}, 2, {"--shrink is 'magic'", "none, noise or halves"});
+  expect_refused({"--map", "scale", "--trace", "T.json"}, 2, {"--trace", "no alignment"});
   expect_refused({"--floor-share", "0"}, 2, {"--floor-share is 0", "(0, 1]"});
   expect_refused({"--alpha", "3"}, 2, {"--alpha is 3", "(0, 2)"});
   expect_refused({"--alpha", "1", "--lambda", "1"}, 2, {"--alpha 1 and --lambda 1"});
@@ -176,7 +274,10 @@ TEST_F(MapCommand, Misuse) {
   expect_refused({"--trace", "map.npz"}, 2, {"--out map.npz and --trace map.npz are the same file"});
   expect_refused({"--trace", "none/T.json"}, 3, {"none"});
   expect_refused({"--wrong"}, 2, {"--wrong", "itspace map --help"});
-  auto refused = run(
+  auto refused = run({"map", "--source", "source.npy", "--target", "target.npy", "--out", "map.npz"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(mentions(refused.err, {"--rank is required", "--map scale"}));
+  refused = run(
       {"map", "--source", "source.npy", "--target", "target.npy", "--rank", "4", "--steps", "-1", "--out", "map.npz"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_TRUE(mentions(refused.err, {"--steps is -1"}));
@@ -201,7 +302,8 @@ TEST_F(MapCommand, Misuse) {
 TEST_F(MapCommand, HelpSaysWhichWayItMaps) {
   const auto help = run({"map", "--help"});
   EXPECT_EQ(help.exit_code, 0);
-  EXPECT_TRUE(mentions(help.out, {"maps target samples into the source's frame", "--floor-share", "--kind"}));
+  EXPECT_TRUE(
+      mentions(help.out, {"maps target samples into the source's frame", "--floor-share", "--map", "--shrink"}));
 }
 
 TEST_F(MapCommand, WhatOverflowsIsNamed) {
