@@ -13,6 +13,7 @@
 #include <itspace/random.hpp>
 #include <itspace/rank.hpp>
 #include <itspace/shift_noise.hpp>
+#include <itspace/shift_test.hpp>
 #include <itspace/shrinkage.hpp>
 #include <itspace/start.hpp>
 #include <itspace/target.hpp>

@@ -5,6 +5,7 @@
 #include "core/dense.hpp"
 #include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
+#include "core/oas.hpp"
 #include "core/require.hpp"
 
 #include <algorithm>
@@ -69,17 +70,14 @@ double ledoit_wolf_shrinkage(const ConstBlockView<Scalar>& features) {
   return noise > 0 && spread > 0 ? noise / spread : 0.0;
 }
 
-// With a = ||Sigma||^2/d^2, mu = tr Sigma/d: rho = min(1, (a + mu^2)/((n + 1)(a - mu^2/d))).
 template <Storage Scalar>
 double oas_shrinkage(const TargetArgument<Scalar>& given, double samples) {
   const TargetRef<Scalar> target = given;
   require(samples >= 1 && std::isfinite(samples), "samples is ", samples,
           "; it must be the count behind the covariance, at least 1");
-  const double d = static_cast<double>(target.dim());
-  const double a = squared_size<Scalar>(target) / (d * d), mean_variance = target.trace() / d;
-  require(std::isfinite(a) && std::isfinite(mean_variance), "the product of the target with a block is not finite");
-  const double below = (samples + 1) * (a - mean_variance * mean_variance / d);
-  return below > 0 ? std::min(1.0, (a + mean_variance * mean_variance) / below) : 1.0;
+  const double size = squared_size<Scalar>(target), trace = target.trace();
+  require(std::isfinite(size) && std::isfinite(trace), "the product of the target with a block is not finite");
+  return oas_share(size, trace, static_cast<double>(target.dim()), samples);
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                             \
