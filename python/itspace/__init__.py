@@ -24,7 +24,8 @@ from ._distance import (
     truncate,
     truncate_factor,
 )
-from ._map import LowRankGaussian, TransportMap, model_of
+from ._map import Kept, LowRankGaussian, Seen, SeenShift, TransportMap, model_of, model_of_features, seen_shift
+from ._shift import MovedDirection, ShiftOutcome, ShiftTest, shift_test
 from ._target import Target, auto_rank, random_start, start_from
 from ._threads import set_threads, thread_limit, threads
 from ._types import CovarianceOperator
@@ -36,8 +37,14 @@ __all__ = [
     "BatchResult",
     "CovarianceOperator",
     "FrechetAccumulator",
+    "Kept",
     "LowRankGaussian",
+    "MovedDirection",
     "ResolutionWarning",
+    "Seen",
+    "SeenShift",
+    "ShiftOutcome",
+    "ShiftTest",
     "Target",
     "TransportMap",
     "align",
@@ -51,10 +58,13 @@ __all__ = [
     "geodesic",
     "leading_eigenvalues",
     "model_of",
+    "model_of_features",
     "objective_and_features_gradient",
     "objective_and_gradient",
     "random_start",
+    "seen_shift",
     "set_threads",
+    "shift_test",
     "start_from",
     "thread_limit",
     "threads",

@@ -142,19 +142,43 @@ def objective_and_features_gradient(
     factor: Array, features: Array, weights: Optional[Array]
 ) -> Tuple[float, Array, Array]: ...
 
+Model = Tuple[Array, Array, float, Optional[Array], bool, float]
+Outcome = Tuple[float, float, float, float, float, float]
+Moved = Tuple[int, Array, float, float, float, float, float, float, float]
+
 def _default_map_options() -> Dict[str, Any]: ...
-def remainder_of(target: Target, factor: Array, mean: Array, floor: float) -> float: ...
+def remainder_of(target: Target, factor: Array, mean: Array, floor: float, shrinkage: float) -> float: ...
+def seen_by_noise(
+    from_target: Target, from_model: Model, to_target: Target, to_model: Model, kind: str, seed: int
+) -> Dict[str, Any]: ...
+def seen_by_halves(
+    from_features: Array,
+    from_model: Model,
+    to_features: Array,
+    to_model: Model,
+    kind: str,
+    steps: int,
+    seed: int,
+    floor: float,
+) -> Dict[str, Any]: ...
+def effective_samples(weights: Array) -> float: ...
+def deviations(features: Array, weights: Optional[Array]) -> Array: ...
+def standardised(values: Array, mean: Optional[Array], deviations: Array) -> Array: ...
+def ledoit_wolf(features: Array) -> float: ...
+def oas(target: Target, samples: float) -> float: ...
+def shift_test(
+    source: Array, target: Array, rank: int, permutations: int, level: float, seed: int
+) -> Tuple[int, int, int, int, float, int, Outcome, Outcome, List[Moved]]: ...
 
 class TransportMap:
     @staticmethod
     def from_models(
-        from_factor: Array,
-        from_mean: Array,
-        from_remainder: float,
-        to_factor: Array,
-        to_mean: Array,
-        to_remainder: float,
+        from_model: Model,
+        to_model: Model,
         kind: str,
+        kept_mean: float,
+        kept_covariance: float,
+        kept_deviations: Optional[Array],
     ) -> TransportMap: ...
     @staticmethod
     def from_parts(
@@ -168,6 +192,13 @@ class TransportMap:
         to_root: Array,
         from_remainder: float,
         to_remainder: float,
+        scale_from: Optional[Array],
+        scale_to: Optional[Array],
+        samples_from: float,
+        samples_to: float,
+        kept_mean: float,
+        kept_covariance: float,
+        kept_deviations: Optional[Array],
     ) -> TransportMap: ...
     @staticmethod
     def load(path: str) -> TransportMap: ...

@@ -2,7 +2,7 @@
 """Targets: a covariance as an operator."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -30,12 +30,13 @@ class Target:
     checker). An attribute ``dtype`` chooses the precision of the run.
     """
 
-    __slots__ = ("_core", "_wrap", "_made_by", "_data", "__weakref__")
+    __slots__ = ("_core", "_wrap", "_made_by", "_data", "_frame", "__weakref__")
 
     _core: _CoreTarget
     _wrap: Wrap
     _made_by: Optional[str]  # the constructor, and what it was given: for pickle
     _data: Dict[str, Any]
+    _frame: Optional["Frame"]  # of a standardised target: what its features were before
 
     def __init__(self, *given: Any, **named: Any) -> None:
         raise TypeError(
@@ -49,6 +50,7 @@ class Target:
         self._wrap = wrap
         self._made_by = made_by
         self._data = data
+        self._frame = None
         return self
 
     @classmethod
@@ -170,13 +172,73 @@ class Target:
 
     @property
     def mean(self) -> Optional[np.ndarray]:
-        """The mean of features, in float64; None for other targets."""
-        return self._core.mean
+        """The mean of features, in float64; None for other targets. Of a standardised target: before it was."""
+        return self._core.mean if self._frame is None else self._frame.mean
 
     @property
     def samples(self) -> Optional[int]:
         """The number of samples of features; None for other targets."""
         return self._core.samples or None
+
+    @property
+    def effective_samples(self) -> Optional[float]:
+        """How many samples of one weight say as much: (sum w)^2/(sum w^2), n without weights; None where unknown."""
+        if self.kind != "features":
+            return None
+        weights = self._data.get("sample_weight")
+        return float(self._core.samples) if weights is None else _core.effective_samples(weights)
+
+    @property
+    def is_standardised(self) -> bool:
+        """Whether this is a correlation matrix that `standardised` made."""
+        return self._frame is not None
+
+    @property
+    def deviations(self) -> Optional[np.ndarray]:
+        """The standard deviation of every feature, 0 for a constant one; None for an object of yours.
+
+        Those of features take two sweeps each time they are asked for. Of a standardised target: before it was.
+        """
+        if self._frame is not None:
+            return self._frame.deviations
+        data = self._data
+        if self.kind == "features":
+            return _core.deviations(data["X"], data["sample_weight"])
+        variances: np.ndarray
+        if self.kind == "covariance":
+            variances = np.diagonal(data["S"]).astype(np.float64)
+        elif self.kind == "factor":
+            variances = np.sum(data["T"].astype(np.float64) ** 2, axis=1)
+        elif self.kind == "low_rank_plus_diagonal":
+            variances = data["U"].astype(np.float64) ** 2 @ data["s"] + data["sigma2"]
+        else:
+            return None
+        roots: np.ndarray = np.sqrt(np.maximum(variances, 0))
+        return roots
+
+    def standardised(self) -> "Target":
+        """The correlation matrix as a target: every feature less its mean and divided by its standard deviation.
+
+        The frame of maps of kind ``'scale+monge'``. Its `mean`, `deviations` and `samples` are those of the features as
+        they were; a constant feature becomes 0. Features are copied.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> S = itspace.Target.from_covariance(np.array([[4.0, 1.0], [1.0, 1.0]]))
+        >>> S.standardised().apply(np.eye(2)).tolist(), S.standardised().deviations.tolist()
+        ([[1.0, 0.5], [0.5, 1.0]], [2.0, 1.0])
+        """
+        if self._frame is not None:
+            return self
+        if self.kind not in ("features", "covariance"):
+            raise ValueError(
+                f"this target is one of {self.kind}, which is not standardised; features and covariances are: pass "
+                "itspace.Target.from_features(X), or from_covariance(S)"
+            )
+        if self.kind == "features":
+            return _standardised_features(self._wrap, **self._data)
+        return _standardised_covariance(self._wrap, **self._data)
 
     def apply(self, Y: Any) -> Any:
         """Sigma @ Y for a (d, k) array, in the library of Y and the dtype of the target."""
@@ -199,7 +261,39 @@ class Target:
         return f"<itspace.Target {self.kind}, dim {self.dim}, {self.dtype}>"
 
 
+class Frame(NamedTuple):
+    """What the features of a standardised target were before."""
+
+    mean: Optional[np.ndarray]
+    deviations: np.ndarray
+
+
+def _standardised_features(wrap: Wrap, X: Any, sample_weight: Any) -> Target:
+    plain = Target.from_features(X, sample_weight)
+    array, mean, deviations = plain._data["X"], plain._core.mean, plain.deviations
+    assert mean is not None and deviations is not None
+    weights = plain._data["sample_weight"]
+    core = _core.Target.from_features(_core.standardised(array, mean, deviations), weights)
+    made = Target._make(core, wrap, "standardised_features", X=array, sample_weight=weights)
+    made._frame = Frame(mean, deviations)
+    return made
+
+
+def _standardised_covariance(wrap: Wrap, S: Any, check: bool) -> Target:
+    array = take(S, "S", 2)[0]
+    deviations = np.sqrt(np.maximum(np.diagonal(array), 0).astype(np.float64))
+    core = _core.Target.from_covariance(_core.standardised(array, None, deviations), check)
+    made = Target._make(core, wrap, "standardised_covariance", S=array, check=False)
+    made._frame = Frame(None, deviations)
+    return made
+
+
 def _restore(made_by: str, data: Dict[str, Any]) -> Target:
+    if made_by in ("standardised_features", "standardised_covariance"):
+        main = next(iter(data))
+        array, wrap = take(data[main], main, 2)
+        maker = _standardised_features if main == "X" else _standardised_covariance
+        return maker(wrap, **{**data, main: array})
     if made_by not in ("from_covariance", "from_features", "from_factor", "low_rank_plus_diagonal"):
         raise ValueError(f"a pickled Target names the constructor {made_by!r}, which is unknown here")
     made: Target = getattr(Target, made_by)(**data)
@@ -231,7 +325,9 @@ def with_blocks(target: Target, dtype: Any) -> Target:
     mixed precision. Another target is returned as it is, and blocks follow its dtype."""
     if np.dtype(dtype) != np.float64 or not target._core.float32 or target.kind == "operator":
         return target
-    return Target._make(target._core.widened(), target._wrap, target._made_by, **target._data)
+    widened = Target._make(target._core.widened(), target._wrap, target._made_by, **target._data)
+    widened._frame = target._frame
+    return widened
 
 
 def in_precision(target: Target, precision: Optional[Precision]) -> Target:

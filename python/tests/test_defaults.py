@@ -75,7 +75,11 @@ def test_the_defaults_of_the_program_are_those_of_the_library(program):
         assert int(found["steps"]) == ALIGN["steps"] and int(found["seed"]) == ALIGN["seed"]
         assert found["solver"] == ALIGN["solver"] and found["alpha"] is ALIGN["alpha"]
     assert align["route"] == ALIGN["route"] and align["guard"] is ALIGN["guard"]
-    assert made["kind"] == MAP["kind"] and float(made["floor-share"]) == MAP["floor"]
+    assert made["map"] == MAP["kind"] and float(made["floor-share"]) == MAP["floor"]
+    assert made["shrink"] == defaults_of(itspace.TransportMap.between)["shrink"] == "noise"
+    shift = options_in_help(program, "shift")
+    for name in ("rank", "permutations", "level", "seed"):
+        assert float(shift[name]) == MAP["shift_" + name] == defaults_of(itspace.shift_test)[name], name
 
 
 def test_the_program_and_python_make_the_same_run_where_nothing_is_asked_for(program, rng, tmp_path):
