@@ -310,7 +310,7 @@ TEST_F(Align, TheDefaultsAreTheLibrarys) {
                         with_default("--tolerance X", options.tolerance),
                         with_default("--gram-regularization X", options.gram_regularization)}));
   EXPECT_TRUE(mentions(with_equals_signs(run({"map", "--help"}).out),
-                       {steps, seed, solver, with_default("--kind KIND", name(TransportMap::Parts{}.kind)),
+                       {steps, seed, solver, with_default("--map KIND", name(TransportMap::Parts{}.kind)),
                         with_default("--floor-share X", default_remainder_floor)}));
 }
 
