@@ -11,17 +11,10 @@
 namespace itspace {
 namespace {
 
-// p(s) = a s + b s^3 + c s^5, which maps [lowest, 1] into [1 - error, 1 + error], divided by 1 + error.
-struct Polynomial {
-  double a = 0, b = 0, c = 0;
-  double lowest = 0;
-  double error = 0;
-};
-
 // The best p for [lowest, 1]: p - 1 takes -error, error, -error, error at lowest, two stationary points of p, and 1.
 // (Remez' exchange; the four equations are linear in a, b, c and the error.)
-Polynomial best_polynomial(double lowest) {
-  Polynomial p;
+OddPolynomial best_polynomial(double lowest, double& error) {
+  OddPolynomial p;
   p.lowest = lowest;
   double first = 0.75 * lowest + 0.25, second = 0.25 * lowest + 0.75;
   for (int round = 0; round < 50; ++round) {
@@ -35,7 +28,7 @@ Polynomial best_polynomial(double lowest) {
     p.a = found(0);
     p.b = found(1);
     p.c = found(2);
-    p.error = found(3);
+    error = found(3);
     // p' = a + 3 b s^2 + 5 c s^4 = 0.
     const double root = std::sqrt(9 * p.b * p.b - 20 * p.a * p.c);
     const double next_first = std::sqrt((-3 * p.b - root) / (10 * p.c));
@@ -46,7 +39,7 @@ Polynomial best_polynomial(double lowest) {
     second = next_second;
     if (change < 1e-12) break;
   }
-  const double scale = 1 / (1 + p.error);
+  const double scale = 1 / (1 + error);
   p.a *= scale;
   p.b *= scale;
   p.c *= scale;
@@ -54,24 +47,30 @@ Polynomial best_polynomial(double lowest) {
 }
 
 // For matrices of condition number up to most_polar_condition; each polynomial for what the one before leaves.
-std::vector<Polynomial> make_polynomials() {
+std::vector<OddPolynomial> make_polynomials() {
   // From here on the four equations say less than Taylor's polynomial at 1, whose error is 5/2 (1 - s)^3.
   constexpr double nearly_one = 0.99, converged = 1e-17;
-  std::vector<Polynomial> all;
+  std::vector<OddPolynomial> all;
   double lowest = 0.5 / most_polar_condition;
   while (lowest < nearly_one) {
-    all.push_back(best_polynomial(lowest));
-    lowest = (1 - all.back().error) / (1 + all.back().error);
+    double error = 0;
+    all.push_back(best_polynomial(lowest, error));
+    lowest = (1 - error) / (1 + error);
   }
   for (double error = 1 - lowest; error > converged; error = 2.5 * error * error * error)
-    all.push_back({1.875, -1.25, 0.375, 1 - error, 0});
+    all.push_back({1.875, -1.25, 0.375, 1 - error});
   return all;
 }
 
 }  // namespace
 
+std::span<const OddPolynomial> polar_polynomials() {
+  static const std::vector<OddPolynomial> polynomials = make_polynomials();
+  return polynomials;
+}
+
 bool polar_by_products(const Small& k, double smallest, Small& polar) {
-  static const std::vector<Polynomial> polynomials = make_polynomials();
+  const std::span<const OddPolynomial> polynomials = polar_polynomials();
   polar = k;
   Small squared, fourth;
   std::size_t next = 0;
@@ -87,7 +86,7 @@ bool polar_by_products(const Small& k, double smallest, Small& polar) {
       scale = 1 / bound;
       while (next + 1 < polynomials.size() && polynomials[next + 1].lowest <= smallest * scale) ++next;
     }
-    const Polynomial& p = polynomials[next];
+    const OddPolynomial& p = polynomials[next];
     // Of X/bound in the first round; 1 elsewhere.
     fourth = p.c * std::pow(scale, 5) * fourth + p.b * std::pow(scale, 3) * squared;
     fourth.diagonal().array() += p.a * scale;

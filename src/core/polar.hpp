@@ -12,8 +12,19 @@
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/export.hpp>
+
+#include <span>
 
 namespace itspace {
+
+// p(s) = a s + b s^3 + c s^5, the best for [lowest, 1], scaled to at most 1 there. Each is for what the one before it
+// leaves; the last bring what is left to 1 to rounding.
+struct OddPolynomial {
+  double a = 0, b = 0, c = 0;
+  double lowest = 0;
+};
+ITSPACE_API std::span<const OddPolynomial> polar_polynomials();
 
 // The largest condition number that polar_by_products takes.
 inline constexpr double most_polar_condition = 1e6;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The solvers of the core, for blocks on a device. A fused run of all steps would be asked first, here, and hand over
-// to these where it meets what it cannot certify.
+// The solvers of the core, for blocks on a device. The fused run of all steps is asked first, and hands over to these
+// where it meets what it cannot certify.
 #include <itspace/cuda/align.hpp>
 
 #include "core/align_impl.hpp"
@@ -9,6 +9,7 @@
 #include "core/require.hpp"
 #include "core/ritz_solver_impl.hpp"
 #include "core/truncation.hpp"
+#include "cuda/fused_run.hpp"
 
 namespace itspace {
 
@@ -30,6 +31,16 @@ void check_start(const TargetRef<Scalar>& target, Index rows, Index cols, const 
   check_start_cols(cols, target.dim());
 }
 
+template <Storage Scalar>
+Result<Scalar> run(const TargetArgument<Scalar>& target, RunContext<Space<Scalar>>& context, Block<Scalar> start,
+                   const AlignOptions& options, const OnStep<Scalar>& on_step) {
+  if (target.entries() && !on_step)
+    if (auto result = run_fused<Scalar>(context, *target.entries(), target.ref().trace(), start, options))
+      return std::move(*result);
+  const Index rank = start.cols();
+  return run_from(context, std::move(start), rank, options, on_step);
+}
+
 }  // namespace
 
 template <Storage Scalar>
@@ -40,7 +51,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_ident
   RunContext<Space<Scalar>> context(space, target.ref());
   Block<Scalar> first = space.make_block(start.rows, start.cols());
   space.copy(start, first);
-  return run_from(context, std::move(first), start.cols(), options, on_step);
+  return run<Scalar>(target, context, std::move(first), options, on_step);
 }
 
 template <Storage Scalar>
@@ -49,7 +60,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_ident
   check_start<Scalar>(target.ref(), start.rows(), start.cols(), options);
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
-  return run_from(context, to_device<Scalar>(target.device(), start), start.cols(), options, on_step);
+  return run<Scalar>(target, context, to_device<Scalar>(target.device(), start), options, on_step);
 }
 
 template <Storage Scalar>
@@ -59,7 +70,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, Index rank, const Ali
   check_rank(rank, target.ref().dim());
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
-  return run_from(context, make_random_start(context, rank, options.seed), rank, options, on_step);
+  return run<Scalar>(target, context, make_random_start(context, rank, options.seed), options, on_step);
 }
 
 template <Storage Scalar>

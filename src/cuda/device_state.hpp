@@ -37,7 +37,7 @@ class UseDevice {
 };
 
 // Device memory that grows and is used over and over: one piece for each purpose.
-enum class Scratch { partials, product, inner, inner_columns, wide_rows, flags, count };
+enum class Scratch { partials, product, inner, inner_columns, wide_rows, flags, fused, count };
 
 class DeviceState {
  public:

@@ -16,6 +16,8 @@
 #include <itspace/cuda/space.hpp>
 #include <itspace/evaluate.hpp>
 
+#include <optional>
+
 namespace itspace::cuda {
 
 template <Storage Scalar>
@@ -39,17 +41,25 @@ class TargetArgument {
  public:
   template <Target<Scalar> T>
   TargetArgument(const T& target)  // NOLINT(google-explicit-constructor): every target converts
-      : ref_(target), device_(target.device()) {}
+      : ref_(target), device_(target.device()) {
+    if constexpr (requires {
+                    { target.entries() } -> std::convertible_to<ConstView<Scalar>>;
+                  })
+      entries_ = target.entries();
+  }
   TargetArgument(const TargetRef<Scalar>& target, Device device) : ref_(target), device_(std::move(device)) {}
   TargetArgument(const TargetArgument&) = delete;
   TargetArgument& operator=(const TargetArgument&) = delete;
 
   const TargetRef<Scalar>& ref() const { return ref_; }
   const Device& device() const { return device_; }
+  // Of a dense target: all steps of a run may then be made in one launch.
+  const std::optional<ConstView<Scalar>>& entries() const { return entries_; }
 
  private:
   TargetRef<Scalar> ref_;
   Device device_;
+  std::optional<ConstView<Scalar>> entries_;
 };
 
 // From an explicit start, d x r: on the device, or on the host.

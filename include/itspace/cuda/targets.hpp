@@ -56,6 +56,7 @@ class ITSPACE_API DenseTarget {
   Index dim() const { return sigma_.rows(); }
   double trace() const { return trace_; }
   void apply(const ConstView<Scalar>& y, const View<Scalar>& out) const;
+  const ConstView<Scalar>& entries() const { return sigma_.view(); }
 
  private:
   Device device_;

@@ -1,0 +1,537 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/fused.hpp"
+
+#include "cuda/error.hpp"
+#include "cuda/fused_device.cuh"
+#include "cuda/fused_root.cuh"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+namespace itspace::cuda::kernels {
+namespace {
+
+// A stage is brought in by the copy engine: a tile of Sigma, and the rows of Y that meet its columns. A warp goes over
+// it in so many rounds of 32 columns.
+constexpr int rounds = 4, round_columns = 32 * rounds, most_stages = 4;
+constexpr int y_rows_unit = 4 * round_columns;  // the most columns of a stage
+
+constexpr int log_scalars = 16;
+template <int R>
+constexpr int log_values = log_scalars + R;
+enum class Ended { no, stepped, not_rooted, doubtful };
+
+// A guess of sqrt(lambda_min/lambda_max) of the first G; and how much of an energy may be rounding.
+[[maybe_unused]] constexpr double first_lowest = 1e-4, most_doubt = 1e-2;
+template <class T>
+constexpr double epsilon = sizeof(T) == 4 ? 1.1920928955078125e-07 : 2.220446049250313e-16;
+
+struct PolynomialList {
+  FusedPolynomial of[most_fused_polynomials];
+  int count;
+};
+
+// Sums in fixed point: added in any order they are the same. G has a second word for the digits below the first.
+template <int R>
+struct alignas(128) Sums {
+  unsigned long long g[R * R], g_low[R * R], yy[R * R], ww[R];
+};
+[[maybe_unused]] constexpr double low_scale = 1099511627776.0;  // 2^40
+
+struct Scales {
+  double g, yy, ww;  // units in one
+};
+
+template <class T, int R>
+struct Arguments {
+  CUtensorMap sigma;  // boxes of tile_rows x round_columns
+  int dim, rank, steps, rows_per_block, parts, stages, stages_at;
+  bool resident;
+  T* caller_y;
+  std::size_t caller_stride;
+  T* y[2];        // dim x R, by y_place(); rows to a multiple of 512, of zeros
+  Sums<R>* sums;  // three: used, read, cleared
+  unsigned* barrier;
+  double* partial_norms;  // [2][blocks][3]
+  double* log;            // [steps + 1][log_values]
+  Scales scales;
+  double alpha;
+  double least_norm;  // of Sigma, from its trace
+  PolynomialList polynomials;
+};
+
+// How many rows of Sigma a warp multiplies at once: what registers hold.
+template <class T, int R>
+constexpr int rows_of_warp = (sizeof(T) == 4 ? 128 : 64) / R;
+// Where column j of row k of Y lies: 16 bytes are exchanged within a row so that eight lanes, which read the same
+// columns of eight rows, meet no bank twice.
+template <class T, int R>
+__device__ __forceinline__ std::size_t y_place(int k, int j) {
+  constexpr int vector = 16 / static_cast<int>(sizeof(T)), quads = R / vector;
+  const int turn = quads == 4 ? (k >> 1) & 3 : k & 7;
+  return static_cast<std::size_t>(k) * R + (((j / vector) ^ turn) * vector) + j % vector;
+}
+template <class T, int R>
+struct Shared {
+  RootWorkspace<R> root;  // first: inverse_root() finds it there
+  alignas(16) T partial[warps * rows_of_warp<T, R> * R];
+  double columns[R];
+  unsigned long long arrived[most_stages + 1];
+};
+
+[[maybe_unused]] __device__ __forceinline__ unsigned long long fixed(double v) {
+  return static_cast<unsigned long long>(__double2ll_rn(v));
+}
+
+// The steps. See fused.hpp.
+template <class T, int R>
+__global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_constant__ Arguments<T, R> arguments) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) unsigned char memory[];
+  Shared<T, R>& shared = *reinterpret_cast<Shared<T, R>*>(memory);
+  T* const w_rows = reinterpret_cast<T*>(memory + sizeof(Shared<T, R>));  // this block's rows of W
+  T* const y_rows = w_rows + arguments.rows_per_block * R;                // and of Y
+  T* const stages = reinterpret_cast<T*>(memory + arguments.stages_at);   // 128 bytes apart for the copy engine
+
+  constexpr int rows_at_once = rows_of_warp<T, R>, mld = m_stride<R>, all = rows_at_once * R;
+  constexpr int vector = 16 / static_cast<int>(sizeof(T));
+  const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
+  const int dim = arguments.dim;
+  const int first_row = static_cast<int>(blockIdx.x) * arguments.rows_per_block;
+  const int rows = min(arguments.rows_per_block, dim - first_row);
+  const int groups = arguments.rows_per_block / rows_at_once;
+  // Where a block has few groups of rows, several warps share one, each with a part of the columns.
+  const int parts = arguments.parts, groups_at_once = warps / parts, part = warp / groups_at_once;
+  const int tile_rows = min(groups, groups_at_once) * rows_at_once;
+  const int columns = round_columns * parts;
+  // Where all of the block's rows fit beside the stages, they stay.
+  const bool resident = arguments.resident;
+  const int stage_values = ((resident ? 0 : tile_rows) + R) * columns, stage_count = arguments.stages;
+  const int chunks = (dim + columns - 1) / columns;
+  double lowest = first_lowest;
+  unsigned epoch = 0;
+  if (thread == 0)
+    for (int i = 0; i <= most_stages; ++i)
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&shared.arrived[i])) : "memory");
+  __syncthreads();
+  if (resident && thread == 0) {
+    T* to = stages + stage_count * stage_values;
+    fence_copies();
+    expect_bytes(&shared.arrived[most_stages], chunks * tile_rows * columns * static_cast<unsigned>(sizeof(T)));
+    for (int p = 0; p < chunks * parts; ++p)
+      copy_box(to + p * tile_rows * round_columns, &arguments.sigma, p * round_columns, first_row,
+               &shared.arrived[most_stages]);
+  }
+  unsigned loaded = 0, used = 0;  // stages so far, over all steps
+  for (int i = thread; i < arguments.polynomials.count; i += fused_threads)
+    shared.root.polynomials[i] = arguments.polynomials.of[i];
+  // Y comes in as the caller has it and is kept with R columns.
+  for (int e = thread; e < rows * R; e += fused_threads) {
+    const int row = first_row + e / R, column = e % R;
+    const T value = column < arguments.rank ? arguments.caller_y[row * arguments.caller_stride + column] : T(0);
+    y_rows[e] = value;
+    arguments.y[0][y_place<T, R>(row, column)] = value;
+  }
+  fence_copies();
+  grid_barrier(arguments.barrier, epoch);
+  fence_copies();
+  if (resident) wait_for(&shared.arrived[most_stages], 0);
+
+  for (int step = 0;; ++step) {
+    const T* y = arguments.y[step & 1];
+    for (int base = 0; base < groups; base += groups_at_once) {
+      const int tile_row = first_row + base * rows_at_once;
+      // By one thread. What lies beyond Sigma comes as zeros.
+      const auto load = [&](int chunk) {
+        // Back and forth: what was read last is still in the second-level cache.
+        const int stage = loaded % stage_count, begin = (step & 1 ? chunks - 1 - chunk : chunk) * columns;
+        T* to = stages + stage * stage_values;
+        expect_bytes(&shared.arrived[stage], stage_values * static_cast<unsigned>(sizeof(T)));
+        if (!resident)
+          for (int p = 0; p < parts; ++p)
+            copy_box(to + p * tile_rows * round_columns, &arguments.sigma, begin + p * round_columns, tile_row,
+                     &shared.arrived[stage]);
+        copy_bulk(to + stage_values - R * columns, y + static_cast<std::size_t>(begin) * R,
+                  columns * R * static_cast<unsigned>(sizeof(T)), &shared.arrived[stage]);
+        ++loaded;
+      };
+      T products[all];  // [row][column], of this lane's columns of Sigma
+#pragma unroll
+      for (int i = 0; i < all; ++i) products[i] = T(0);
+      if (thread == 0)
+        for (int chunk = 0; chunk < min(stage_count - 1, chunks); ++chunk) load(chunk);
+      const int group = warp % groups_at_once;
+      const bool works = base + group < groups;
+      for (int chunk = 0; chunk < chunks; ++chunk) {
+        const int stage = used % stage_count;
+        wait_for(&shared.arrived[stage], (used / stage_count) & 1);
+        ++used;
+        __syncthreads();  // every warp is past the stage that is loaded next
+        if (thread == 0 && chunk + stage_count - 1 < chunks) load(chunk + stage_count - 1);
+        const T* tile = stages + stage * stage_values;
+        const T* ys = tile + stage_values - R * columns;
+        if (resident)
+          tile = stages + stage_count * stage_values + (step & 1 ? chunks - 1 - chunk : chunk) * tile_rows * columns;
+        const int first = part * rounds * 32 + lane;
+        tile += (part * tile_rows + group * rows_at_once) * round_columns + lane;
+        if (works)
+#pragma unroll
+          for (int round = 0; round < rounds; ++round) {
+            T values[rows_at_once];
+#pragma unroll
+            for (int i = 0; i < rows_at_once; ++i) values[i] = tile[i * round_columns + round * 32];
+#pragma unroll
+            for (int j = 0; j < R; j += vector) {
+              T yk[vector];
+              *reinterpret_cast<float4*>(yk) =
+                  *reinterpret_cast<const float4*>(ys + y_place<T, R>(first + round * 32, j));
+#pragma unroll
+              for (int i = 0; i < rows_at_once; ++i)
+#pragma unroll
+                for (int v = 0; v < vector; ++v)
+                  products[i * R + j + v] = fma(values[i], yk[v], products[i * R + j + v]);
+            }
+          }
+      }
+      int kept = 0;
+      scatter_sums<all / 2, 16>(products, lane, kept);
+      constexpr int left = all / 32;
+      __syncthreads();
+      if (parts == 1) {
+#pragma unroll
+        for (int i = 0; i < left; ++i)
+          if (works) w_rows[(base + group) * all + kept + i] = products[i];
+      } else {
+        T* partial = shared.partial;
+#pragma unroll
+        for (int i = 0; i < left; ++i) partial[warp * all + kept + i] = products[i];
+        __syncthreads();
+        for (int i = thread; i < groups_at_once * all; i += fused_threads) {
+          const int of = i / all, at = i % all;
+          T sum = partial[of * all + at];
+          for (int p = 1; p < parts; ++p) sum += partial[(p * groups_at_once + of) * all + at];
+          if (base + of < groups) w_rows[(base + of) * all + at] = sum;
+        }
+      }
+      __syncthreads();
+    }
+
+    // G = Y'W, Y'Y and the diagonal of W'W, over this block's rows.
+    Sums<R>& sums = arguments.sums[step % 3];
+    for (int e = thread; e < R * R; e += fused_threads) {
+      const int i = e / R, j = e % R;
+      double g = 0, yy = 0, ww = 0;
+      for (int row = 0; row < rows; ++row) {
+        const double yi = y_rows[row * R + i], yj = y_rows[row * R + j], wj = w_rows[row * R + j];
+        g = fma(yi, wj, g);
+        yy = fma(yi, yj, yy);
+        if (i == 0) ww = fma(wj, wj, ww);
+      }
+      const double high = rint(g * arguments.scales.g);
+      atomicAdd(&sums.g[e], fixed(high));
+      atomicAdd(&sums.g_low[e], fixed(fma(g, arguments.scales.g, -high) * low_scale));
+      atomicAdd(&sums.yy[e], fixed(yy * arguments.scales.yy));
+      if (i == 0) atomicAdd(&sums.ww[j], fixed(ww * arguments.scales.ww));
+    }
+    grid_barrier(arguments.barrier, epoch);
+
+    const auto number = [](unsigned long long v) { return static_cast<double>(static_cast<long long>(v)); };
+    for (int e = thread; e < R * R; e += fused_threads) {
+      const int i = e / R, j = e % R, f = j * R + i;
+      const double a = number(__ldcg(&sums.g[e])) + number(__ldcg(&sums.g_low[e])) / low_scale;
+      const double b = number(__ldcg(&sums.g[f])) + number(__ldcg(&sums.g_low[f])) / low_scale;
+      shared.root.g[i * mld + j] = 0.5 * (a + b) / arguments.scales.g;
+    }
+    __syncthreads();
+    double yy_squares[1] = {0};
+    for (int e = thread; e < R * R; e += fused_threads) {
+      const double yy = number(__ldcg(&sums.yy[e])) / arguments.scales.yy;
+      yy_squares[0] += yy * yy;
+    }
+    if (thread < R) {
+      // ||w_j||^2/||y_j||^2 <= ||Sigma||^2.
+      const double ww = number(__ldcg(&sums.ww[thread])) / arguments.scales.ww;
+      const double yy = number(__ldcg(&sums.yy[thread * R + thread])) / arguments.scales.yy;
+      shared.columns[thread] = yy > 0 ? ww / yy : 0;
+    }
+    block_sums(yy_squares, shared.root.sums);
+    // Columns that Y does not have: another direction as long as the first, by itself.
+    const int rank = arguments.rank;
+    if (thread >= rank && thread < R) shared.root.g[thread * mld + thread] = shared.root.g[0];
+    double target_norm = 0;
+    for (int j = 0; j < rank; ++j) target_norm = fmax(target_norm, shared.columns[j]);
+    target_norm = fmax(sqrt(target_norm), arguments.least_norm);
+    const double longest_squared = sqrt(yy_squares[0]);  // >= ||Y||_2^2
+    // The sums of two steps ago are read by nobody any more.
+    if (blockIdx.x == 0) {
+      auto* old = reinterpret_cast<unsigned long long*>(&arguments.sums[(step + 1) % 3]);
+      for (int i = thread; i < static_cast<int>(sizeof(Sums<R>) / 8); i += fused_threads) old[i] = 0;
+    }
+    __syncthreads();
+    const Root root = inverse_root<R>(arguments.polynomials.count, lowest, rank);
+    // sqrt(lambda_min/lambda_max) >= 1/sqrt(||M||^2 g_norm); the next G is another one, at first by much.
+    lowest = (step < 3 ? 0.05f : 0.6f) * rsqrtf(static_cast<float>(root.norm_squared * root.g_norm));
+    // The share of the energies that may be rounding: noise ||Y||^2 ||M||^2, noise = 2 eps ||Sigma||.
+    const double doubt = 2 * epsilon<T> * target_norm * longest_squared * root.norm_squared;
+    const Ended ended = !root.converged ? Ended::not_rooted : !(doubt <= most_doubt) ? Ended::doubtful : Ended::stepped;
+
+    // B and Y+ of this block's rows. A row is R threads' work.
+    double norms[3] = {0, 0, 0};
+    const bool steps_on = ended == Ended::stepped && step < arguments.steps;
+    T* next_y = arguments.y[(step + 1) & 1];
+    for (int e = thread; e < rows * R; e += fused_threads) {
+      const int row = e / R, j = e % R;
+      double b = 0;
+#pragma unroll
+      for (int k = 0; k < R; ++k) b = fma(static_cast<double>(w_rows[row * R + k]), shared.root.m[k * mld + j], b);
+      const double yv = y_rows[row * R + j], stored = static_cast<T>(b);
+      norms[0] += stored * stored;
+      norms[1] += (stored - yv) * (stored - yv);
+      norms[2] += yv * yv;
+      if (steps_on) {
+        const T value = static_cast<T>((1 - arguments.alpha) * yv + arguments.alpha * stored);
+        y_rows[e] = value;
+        next_y[y_place<T, R>(first_row + row, j)] = value;
+      }
+    }
+    fence_copies();
+    block_sums(norms, shared.root.sums);
+    if (thread == 0)
+      for (int n = 0; n < 3; ++n) arguments.partial_norms[((step & 1) * gridDim.x + blockIdx.x) * 3 + n] = norms[n];
+    grid_barrier(arguments.barrier, epoch);
+    fence_copies();
+
+    if (blockIdx.x == gridDim.x - 1) {
+      double* log = arguments.log + static_cast<std::size_t>(step) * log_values<R>;
+      double all_norms[3] = {0, 0, 0};
+      for (int b = thread; b < static_cast<int>(gridDim.x); b += fused_threads)
+        for (int n = 0; n < 3; ++n)
+          all_norms[n] += __ldcg(&arguments.partial_norms[((step & 1) * gridDim.x + b) * 3 + n]);
+      block_sums(all_norms, shared.root.sums);
+      if (thread < rank) {
+        double square = 0;  // of the column of M
+        for (int i = 0; i < rank; ++i) square += shared.root.m[i * mld + thread] * shared.root.m[i * mld + thread];
+        log[log_scalars + thread] = square;
+      }
+      if (thread == 0) {
+        log[0] = all_norms[2];
+        log[1] = all_norms[0];
+        log[2] = all_norms[1];
+        log[3] = root.nuclear_norm;
+        log[4] = root.orthogonality;
+        log[5] = root.asymmetry;
+        log[6] = root.norm_squared;
+        log[7] = root.trace;
+        log[8] = root.g_norm;
+        log[9] = target_norm;
+        log[10] = longest_squared;
+        log[11] = root.products;
+        log[12] = static_cast<double>(ended);
+      }
+    }
+    if (!steps_on) {
+      for (int e = thread; e < rows * R; e += fused_threads)
+        if (e % R < rank) arguments.caller_y[(first_row + e / R) * arguments.caller_stride + e % R] = y_rows[e];
+      break;
+    }
+  }
+#endif
+}
+
+// How a run is laid out on a device.
+template <class T, int R>
+struct Layout {
+  int rows_per_block, blocks, parts, stages, tile_rows;
+  bool resident, fits;
+  std::size_t stages_at, shared_bytes;
+
+  Layout(int dim, int processors, std::size_t most_shared) {
+    constexpr int group = rows_of_warp<T, R>;
+    rows_per_block = ((dim + processors - 1) / processors + group - 1) / group * group;
+    blocks = (dim + rows_per_block - 1) / rows_per_block;
+    const int groups = rows_per_block / group;
+    stages_at = (sizeof(Shared<T, R>) + std::size_t(2) * rows_per_block * R * sizeof(T) + 127) / 128 * 128;
+    const auto stage_bytes = [&](int of_parts, bool with_sigma) {
+      const int rows = with_sigma ? std::min(groups, warps / of_parts) * group : 0;
+      return static_cast<std::size_t>(rows + R) * round_columns * of_parts * sizeof(T);
+    };
+    parts = groups >= 5 ? 1 : groups >= 3 ? 2 : 4;
+    while (parts > 1 && stages_at + 2 * stage_bytes(parts, true) > most_shared) parts /= 2;
+    tile_rows = std::min(groups, warps / parts) * group;
+    const std::size_t columns = static_cast<std::size_t>(round_columns) * parts;
+    const std::size_t all_of_sigma = rows_per_block * ((dim + columns - 1) / columns * columns) * sizeof(T);
+    resident = tile_rows == rows_per_block && stages_at + all_of_sigma + 2 * stage_bytes(parts, false) <= most_shared;
+    const std::size_t fixed = stages_at + (resident ? all_of_sigma : 0), each = stage_bytes(parts, !resident);
+    stages = 2;
+    while (stages < most_stages && fixed + (stages + 1) * each <= most_shared) ++stages;
+    shared_bytes = fixed + stages * each;
+    fits = shared_bytes <= most_shared;
+  }
+};
+
+struct Memory {
+  std::size_t y, sums, barrier, norms, total;  // where each begins
+
+  template <class T, int R>
+  static Memory of(const Layout<T, R>& layout, int dim) {
+    const auto round_up = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
+    const std::size_t y_rows = (dim + y_rows_unit - 1) / y_rows_unit * static_cast<std::size_t>(y_rows_unit);
+    Memory m{};
+    m.sums = 2 * y_rows * R * sizeof(T);
+    m.barrier = m.sums + round_up(3 * sizeof(Sums<R>));
+    m.norms = m.barrier + 256;
+    m.total = m.norms + static_cast<std::size_t>(2) * layout.blocks * 3 * sizeof(double);
+    return m;
+  }
+};
+
+// Boxes of Sigma for the copy engine; false where it does not take them.
+template <class T>
+bool describe_sigma(const FusedJob<T>& job, int box_rows, CUtensorMap* map) {
+  static const auto encode = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found) !=
+        cudaSuccess) {
+      cudaGetLastError();
+      function = nullptr;
+    }
+    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+  }();
+  if (encode == nullptr) return false;
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(job.dim), static_cast<cuuint64_t>(job.dim)};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(job.stride * sizeof(T))};
+  const cuuint32_t box[] = {round_columns, static_cast<cuuint32_t>(box_rows)}, one[] = {1, 1};
+  return encode(map, sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
+                const_cast<T*>(job.sigma), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+struct Limits {
+  int processors = 0, shared_bytes = 0, major = 0;
+};
+Limits limits_of_device() {
+  int device = 0;
+  Limits limits;
+  check(cudaGetDevice(&device), "asking for the current device");
+  check(cudaDeviceGetAttribute(&limits.processors, cudaDevAttrMultiProcessorCount, device), "asking for processors");
+  check(cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "asking for shared memory");
+  check(cudaDeviceGetAttribute(&limits.major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");
+  return limits;
+}
+
+template <class T, int R>
+FusedPlan plan_with(int dim, int steps) {
+  const Limits limits = limits_of_device();
+  if (limits.major != 9) return {};
+  const Layout<T, R> layout(dim, limits.processors, static_cast<std::size_t>(limits.shared_bytes));
+  if (!layout.fits) return {};
+  return {true, Memory::of(layout, dim).total, static_cast<std::size_t>(steps + 1) * log_values<R>};
+}
+
+// A power of two that brings numbers up to `bound` into 62 bits.
+double units_for(double bound) {
+  return std::ldexp(1.0, 60 - std::ilogb(bound));
+}
+
+template <class T, int R>
+bool launch_with(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log) {
+  const Limits limits = limits_of_device();
+  const Layout<T, R> layout(job.dim, limits.processors, static_cast<std::size_t>(limits.shared_bytes));
+  const Memory places = Memory::of(layout, job.dim);
+  Arguments<T, R> arguments{};
+  if (!describe_sigma(job, layout.tile_rows, &arguments.sigma)) return false;
+  arguments.dim = job.dim;
+  arguments.rank = job.rank;
+  arguments.steps = job.steps;
+  arguments.rows_per_block = layout.rows_per_block;
+  arguments.parts = layout.parts;
+  arguments.stages = layout.stages;
+  arguments.stages_at = static_cast<int>(layout.stages_at);
+  arguments.resident = layout.resident;
+  arguments.caller_y = job.y;
+  arguments.caller_stride = job.y_stride;
+  arguments.y[0] = reinterpret_cast<T*>(memory);
+  arguments.y[1] = reinterpret_cast<T*>(memory + places.sums / 2);
+  arguments.sums = reinterpret_cast<Sums<R>*>(memory + places.sums);
+  arguments.barrier = reinterpret_cast<unsigned*>(memory + places.barrier);
+  arguments.partial_norms = reinterpret_cast<double*>(memory + places.norms);
+  arguments.log = log;
+  // ||Y|| stays below this: ||Y+|| <= |1 - alpha| ||Y|| + alpha (tr Sigma)^(1/2).
+  const double growth = job.alpha <= 1 ? 1 : job.alpha / (2 - job.alpha);
+  const double most_y = 1.01 * std::max(job.y_squared, growth * growth * job.trace);
+  arguments.scales = {units_for(most_y * job.trace), units_for(most_y), units_for(most_y * job.trace * job.trace)};
+  arguments.alpha = job.alpha;
+  arguments.least_norm = job.trace / std::sqrt(static_cast<double>(job.dim));
+  arguments.polynomials.count = std::min(job.polynomial_count, most_fused_polynomials);
+  std::copy_n(job.polynomials, arguments.polynomials.count, arguments.polynomials.of);
+  for (int k = 0; k <= job.steps; ++k) log[static_cast<std::size_t>(k) * log_values<R> + 12] = 0;
+
+  check(cudaMemsetAsync(memory + places.sums, 0, places.norms - places.sums, stream), "clearing sums");
+  // Rows of Y beyond the last are zeros.
+  const std::size_t used = static_cast<std::size_t>(job.dim) * R * sizeof(T);
+  if (used < places.sums / 2)
+    for (T* y : arguments.y)
+      check(cudaMemsetAsync(reinterpret_cast<unsigned char*>(y) + used, 0, places.sums / 2 - used, stream),
+            "clearing rows");
+  void* const kernel = reinterpret_cast<void*>(fused_steps<T, R>);
+  check(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(layout.shared_bytes)),
+      "asking for shared memory");
+  void* list[] = {&arguments};
+  check(cudaLaunchCooperativeKernel(kernel, dim3(static_cast<unsigned>(layout.blocks)), dim3(fused_threads), list,
+                                    layout.shared_bytes, stream),
+        "launching the fused steps");
+  return true;
+}
+
+template <int R>
+std::vector<FusedRow> rows_of_log(const double* log, int steps, int rank) {
+  std::vector<FusedRow> rows;
+  for (int k = 0; k <= steps; ++k) {
+    const double* at = log + static_cast<std::size_t>(k) * log_values<R>;
+    if (at[12] == static_cast<double>(Ended::no)) break;
+    FusedRow row;
+    row.y_squared = at[0];
+    row.b_squared = at[1];
+    row.difference_squared = at[2];
+    row.nuclear_norm = at[3];
+    row.orthogonality = at[4];
+    row.asymmetry = at[5];
+    row.root_norm_squared = at[6];
+    row.root_trace = at[7];
+    row.g_norm = at[8];
+    row.target_norm = at[9];
+    row.longest_squared = at[10];
+    row.products = static_cast<int>(at[11]);
+    row.certifiable = at[12] == static_cast<double>(Ended::stepped);
+    row.longest_root_column = *std::max_element(at + log_scalars, at + log_scalars + rank);
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+}  // namespace
+
+template <class T>
+FusedPlan plan_fused(int dim, int rank, int steps) {
+  return rank <= 16 ? plan_with<T, 16>(dim, steps) : plan_with<T, 32>(dim, steps);
+}
+template <class T>
+bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log) {
+  return job.rank <= 16 ? launch_with<T, 16>(stream, job, memory, log) : launch_with<T, 32>(stream, job, memory, log);
+}
+std::vector<FusedRow> read_fused(const double* log, int rank, int steps) {
+  return rank <= 16 ? rows_of_log<16>(log, steps, rank) : rows_of_log<32>(log, steps, rank);
+}
+
+template FusedPlan plan_fused<float>(int, int, int);
+template FusedPlan plan_fused<double>(int, int, int);
+template bool launch_fused(cudaStream_t, const FusedJob<float>&, unsigned char*, double*);
+template bool launch_fused(cudaStream_t, const FusedJob<double>&, unsigned char*, double*);
+
+}  // namespace itspace::cuda::kernels

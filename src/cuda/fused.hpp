@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All steps of the paper's solver on a dense Sigma in one launch: nothing comes back to the host between them.
+//
+// Each block of threads has some rows of Sigma, in shared memory where they fit. A step is W = Sigma Y by rows; G =
+// Y'W, summed over blocks in fixed point, so that the order does not matter and the same inputs give the same bits; a
+// barrier over the grid; M = G^(-1/2) by products in double, which every block makes for itself from the same numbers;
+// the rows of B = W M and of Y+ = (1 - alpha) Y + alpha B; a second barrier. The last block logs what the certificate
+// of each iterate is made of.
+//
+// For devices of compute capability 9, whose copy engine it needs, and up to 32 columns. Where it meets what it cannot
+// certify (a direction at rounding level, a root that does not converge) it stops, and says so.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <vector>
+
+namespace itspace::cuda::kernels {
+
+constexpr int most_fused_rank = 32, most_fused_polynomials = 24;
+
+// One of core/polar.hpp.
+struct FusedPolynomial {
+  double a, b, c, lowest;
+};
+
+template <class T>
+struct FusedJob {
+  const T* sigma;  // by rows, `stride` apart; both a multiple of 16 bytes
+  std::size_t stride;
+  int dim, rank, steps;
+  T* y;  // the start, overwritten by the last iterate
+  std::size_t y_stride;
+  double y_squared;  // of the start
+  double alpha;      // in (0, 2)
+  double trace;      // of Sigma
+  const FusedPolynomial* polynomials;
+  int polynomial_count;
+};
+
+// What one pass showed at an iterate.
+struct FusedRow {
+  double y_squared = 0;            // ||Y||^2
+  double b_squared = 0;            // ||B||^2
+  double difference_squared = 0;   // ||B - Y||^2
+  double nuclear_norm = 0;         // tr(M'G), M before it was shortened
+  double orthogonality = 0;        // ||M'GM - I||_F, likewise
+  double asymmetry = 0;            // ||(M'G - GM)/2||_F
+  double root_norm_squared = 0;    // ||M||_F^2
+  double root_trace = 0;           // tr M
+  double longest_root_column = 0;  // max_j ||m_j||^2
+  double g_norm = 0;               // lambda_max(G), at most r^(1/4) times
+  double target_norm = 0;          // an estimate of ||Sigma||_2 from below
+  double longest_squared = 0;      // ||Y'Y||_F
+  int products = 0;                // r x r products that the root took
+  bool certifiable = false;
+};
+
+struct FusedPlan {
+  bool possible = false;
+  std::size_t memory_bytes = 0, log_values = 0;
+};
+
+// Whether the current device can, and what it takes.
+template <class T>
+FusedPlan plan_fused(int dim, int rank, int steps);
+
+// Launches; `memory` is the device's, `log` pinned memory that the device can write. False where the copy engine cannot
+// read this Sigma: nothing was launched then.
+template <class T>
+bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log);
+
+// The rows of iterates 0, 1, ..., once all is done: steps + 1 of them, or up to the first that is not certifiable.
+std::vector<FusedRow> read_fused(const double* log, int rank, int steps);
+
+}  // namespace itspace::cuda::kernels

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/fused_run.hpp"
+
+#include "core/polar.hpp"
+#include "core/recorder.hpp"
+#include "cuda/device_state.hpp"
+#include "cuda/fused.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace itspace::cuda {
+namespace {
+
+constexpr double eps64 = std::numeric_limits<double>::epsilon();
+
+bool is_for_fused(const AlignOptions& options, Index rank) {
+  const bool fixed_alpha = options.step_size.kind() != StepSize::Kind::line_search;
+  const bool route = options.route == Route::automatic || options.route == Route::gram;
+  if (options.solver != Solver::paper || !fixed_alpha || !route || options.probe || options.keep_iterates) return false;
+  if (options.tolerance > 0 || !options.evaluate_last || options.gram_regularization > 0) return false;
+  const double alpha = options.step_size.resolve(options.steps);
+  constexpr Index most_steps = 100000;
+  return alpha > 0 && alpha < 2 && rank <= kernels::most_fused_rank && options.steps >= 1 &&
+         options.steps <= most_steps;
+}
+
+template <Storage Scalar>
+bool is_aligned(const ConstView<Scalar>& sigma) {
+  constexpr std::size_t unit = 16;
+  return reinterpret_cast<std::uintptr_t>(sigma.data) % unit == 0 &&
+         static_cast<std::size_t>(sigma.stride) * sizeof(Scalar) % unit == 0;
+}
+
+// What make_certificate (core/certificate.cpp) finds by products, from what the device logged.
+template <Storage Scalar>
+Certificate certificate_of(const kernels::FusedRow& row, Index rank) {
+  constexpr double eps = std::numeric_limits<Scalar>::epsilon();
+  const double noise = 2 * eps * row.target_norm * row.longest_squared;
+  const double r = static_cast<double>(rank), largest = std::sqrt(row.g_norm);
+  Certificate certificate;
+  certificate.rank = rank;
+  certificate.nuclear_norm = row.nuclear_norm;
+  certificate.orthogonality = row.orthogonality;
+  certificate.feasibility = std::sqrt(1 + row.orthogonality);
+  // M was divided by this.
+  certificate.gap = row.nuclear_norm * (certificate.feasibility - 1) / certificate.feasibility;
+  certificate.condition = row.g_norm * row.root_norm_squared;
+  certificate.uncertainty = 4 * r * eps64 * largest + 2 * std::sqrt(r) * row.asymmetry + 2 * noise * row.root_trace;
+  return certificate;
+}
+
+// promise_doubt of the core, with the worst column for each: sum_j d_j ||b_j|| max(||b_j||, ||y_j||), d_j = noise
+// ||m_j||^2.
+template <Storage Scalar>
+double promise_doubt_of(const kernels::FusedRow& row) {
+  constexpr double eps = std::numeric_limits<Scalar>::epsilon();
+  return 4 * eps * row.target_norm * row.longest_squared * row.longest_root_column *
+         std::max(row.b_squared, std::sqrt(row.b_squared * row.y_squared));
+}
+
+template <Storage Scalar>
+double resolution_of(const kernels::FusedRow& row, const Certificate& certificate, double trace) {
+  return 6 * static_cast<double>(std::numeric_limits<Scalar>::epsilon()) * (trace + row.y_squared) +
+         certificate.uncertainty;
+}
+
+// The trace of the rows; nothing where a step was not worth taking, or did not keep its promise: the general solver
+// knows what to do then.
+template <Storage Scalar>
+std::optional<Trace> record(const std::vector<kernels::FusedRow>& rows, Recorder& recorder, Index rank, double alpha,
+                            double trace, Index first_pass) {
+  recorder.set_target_trace(trace);
+  std::optional<StepMade> step;
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const kernels::FusedRow& row = rows[k];
+    const Certificate certificate = certificate_of<Scalar>(row, rank);
+    const double resolution = resolution_of<Scalar>(row, certificate, trace);
+    recorder.iterate_made(step, first_pass + static_cast<Index>(k));
+    const double objective = std::max(0.0, row.y_squared + trace - 2 * certificate.nuclear_norm);
+    if (recorder.evaluated(certificate, {objective, resolution, Route::gram, 0})) return std::nullopt;
+    const double d2 = row.difference_squared, promised = alpha * (2 - alpha) * d2 - 2 * certificate.gap;
+    const double doubt = promise_doubt_of<Scalar>(row);
+    if (k + 1 < rows.size() && promised - doubt < -resolution) return std::nullopt;
+    const double remainder = std::max(0.0, trace - row.b_squared);
+    step = StepMade{alpha, alpha * alpha * d2, promised, (1 - alpha) * (1 - alpha) * d2 + remainder, doubt};
+  }
+  if (!recorder.last_is_best()) return std::nullopt;
+  return recorder.finish(Status::step_limit, first_pass + static_cast<Index>(rows.size()));
+}
+
+}  // namespace
+
+template <Storage Scalar>
+std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const ConstView<Scalar>& sigma,
+                                        double trace, const Block<Scalar>& start, const AlignOptions& options) {
+  const Index dim = start.rows(), rank = start.cols();
+  constexpr Index most_dim = 1 << 20;
+  if (!is_for_fused(options, rank) || dim > most_dim || !is_aligned(sigma) || context.target.version() != 0) return {};
+  Space<Scalar>& space = context.space;
+  DeviceState& state = space.device().state();
+  const UseDevice use(state.ordinal());
+  const int steps = static_cast<int>(options.steps);
+  const kernels::FusedPlan plan = kernels::plan_fused<Scalar>(static_cast<int>(dim), static_cast<int>(rank), steps);
+  if (!plan.possible) return {};
+
+  const double length = space.column_norms(start).stableNorm();
+  // Sums are in fixed point and roots in plain double: sizes of far from one are the general solver's.
+  constexpr double largest = 1e30, smallest = 1e-30;
+  const auto in_range = [&](double x) { return x > smallest && x < largest; };
+  if (!in_range(trace) || !in_range(length)) return {};
+
+  std::vector<kernels::FusedPolynomial> polynomials;
+  for (const OddPolynomial& p : polar_polynomials()) polynomials.push_back({p.a, p.b, p.c, p.lowest});
+  Block<Scalar> y = space.make_block(dim, rank);
+  space.copy(start, y);
+  const double alpha = options.step_size.resolve(options.steps);
+  const kernels::FusedJob<Scalar> job{sigma.data,
+                                      static_cast<std::size_t>(sigma.stride),
+                                      static_cast<int>(dim),
+                                      static_cast<int>(rank),
+                                      steps,
+                                      y.data(),
+                                      static_cast<std::size_t>(rank),
+                                      length * length,
+                                      alpha,
+                                      trace,
+                                      polynomials.data(),
+                                      static_cast<int>(polynomials.size())};
+  auto* memory = state.scratch<unsigned char>(Scratch::fused, static_cast<std::ptrdiff_t>(plan.memory_bytes));
+  double* log = state.results(static_cast<std::ptrdiff_t>(plan.log_values));
+  if (!kernels::launch_fused<Scalar>(state.stream(), job, memory, log)) return {};
+  state.synchronize();
+  const std::vector<kernels::FusedRow> rows = kernels::read_fused(log, job.rank, steps);
+  if (static_cast<Index>(rows.size()) != options.steps + 1 || !rows.back().certifiable) return {};
+
+  Recorder recorder(dim, rank, precision_name<Scalar>(), alpha, options.tolerance, Solver::paper, context.begin);
+  std::optional<Trace> written = record<Scalar>(rows, recorder, rank, alpha, trace, context.target.passes());
+  if (!written) return {};
+  Result<Scalar> result;
+  result.factor = std::move(y);
+  result.trace = std::move(*written);
+  return result;
+}
+
+template std::optional<Result<float>> run_fused(RunContext<Space<float>>&, const ConstView<float>&, double,
+                                                const Block<float>&, const AlignOptions&);
+template std::optional<Result<double>> run_fused(RunContext<Space<double>>&, const ConstView<double>&, double,
+                                                 const Block<double>&, const AlignOptions&);
+
+}  // namespace itspace::cuda
