@@ -2,8 +2,8 @@
 #include "cuda/fused.hpp"
 
 #include "cuda/error.hpp"
-#include "cuda/fused_device.cuh"
 #include "cuda/fused_root.cuh"
+#include "cuda/row_product.cuh"
 
 #include <algorithm>
 #include <cmath>
@@ -12,11 +12,6 @@
 
 namespace itspace::cuda::kernels {
 namespace {
-
-// A stage is brought in by the copy engine: a tile of Sigma, and the rows of Y that meet its columns. A warp goes over
-// it in so many rounds of 32 columns.
-constexpr int rounds = 4, round_columns = 32 * rounds, most_stages = 4;
-constexpr int y_rows_unit = 4 * round_columns;  // the most columns of a stage
 
 constexpr int log_scalars = 16;
 template <int R>
@@ -47,8 +42,8 @@ struct Scales {
 template <class T, int R>
 struct Arguments {
   CUtensorMap sigma;  // boxes of tile_rows x round_columns
-  int dim, rank, steps, rows_per_block, parts, stages, stages_at;
-  bool resident;
+  RowLayout layout;
+  int rank, steps;
   T* caller_y;
   std::size_t caller_stride;
   T* y[2];        // dim x R, by y_place(); rows to a multiple of 512, of zeros
@@ -62,23 +57,11 @@ struct Arguments {
   PolynomialList polynomials;
 };
 
-// How many rows of Sigma a warp multiplies at once: what registers hold.
-template <class T, int R>
-constexpr int rows_of_warp = (sizeof(T) == 4 ? 128 : 64) / R;
-// Where column j of row k of Y lies: 16 bytes are exchanged within a row so that eight lanes, which read the same
-// columns of eight rows, meet no bank twice.
-template <class T, int R>
-__device__ __forceinline__ std::size_t y_place(int k, int j) {
-  constexpr int vector = 16 / static_cast<int>(sizeof(T)), quads = R / vector;
-  const int turn = quads == 4 ? (k >> 1) & 3 : k & 7;
-  return static_cast<std::size_t>(k) * R + (((j / vector) ^ turn) * vector) + j % vector;
-}
 template <class T, int R>
 struct Shared {
   RootWorkspace<R> root;  // first: inverse_root() finds it there
-  alignas(16) T partial[warps * rows_of_warp<T, R> * R];
+  RowShared<T, R> product;
   double columns[R];
-  unsigned long long arrived[most_stages + 1];
 };
 
 [[maybe_unused]] __device__ __forceinline__ unsigned long long fixed(double v) {
@@ -92,39 +75,14 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
   extern __shared__ __align__(128) unsigned char memory[];
   Shared<T, R>& shared = *reinterpret_cast<Shared<T, R>*>(memory);
   T* const w_rows = reinterpret_cast<T*>(memory + sizeof(Shared<T, R>));  // this block's rows of W
-  T* const y_rows = w_rows + arguments.rows_per_block * R;                // and of Y
-  T* const stages = reinterpret_cast<T*>(memory + arguments.stages_at);   // 128 bytes apart for the copy engine
-
-  constexpr int rows_at_once = rows_of_warp<T, R>, mld = m_stride<R>, all = rows_at_once * R;
-  constexpr int vector = 16 / static_cast<int>(sizeof(T));
-  const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
-  const int dim = arguments.dim;
-  const int first_row = static_cast<int>(blockIdx.x) * arguments.rows_per_block;
-  const int rows = min(arguments.rows_per_block, dim - first_row);
-  const int groups = arguments.rows_per_block / rows_at_once;
-  // Where a block has few groups of rows, several warps share one, each with a part of the columns.
-  const int parts = arguments.parts, groups_at_once = warps / parts, part = warp / groups_at_once;
-  const int tile_rows = min(groups, groups_at_once) * rows_at_once;
-  const int columns = round_columns * parts;
-  // Where all of the block's rows fit beside the stages, they stay.
-  const bool resident = arguments.resident;
-  const int stage_values = ((resident ? 0 : tile_rows) + R) * columns, stage_count = arguments.stages;
-  const int chunks = (dim + columns - 1) / columns;
+  T* const y_rows = w_rows + arguments.layout.rows_per_block * R;         // and of Y
+  constexpr int mld = m_stride<R>;
+  const int thread = threadIdx.x;
+  RowProduct<T, R> product(&arguments.sigma, arguments.layout,
+                           reinterpret_cast<T*>(memory + arguments.layout.stages_at), shared.product);
+  const int first_row = product.first_row(), rows = product.rows();
   double lowest = first_lowest;
   unsigned epoch = 0;
-  if (thread == 0)
-    for (int i = 0; i <= most_stages; ++i)
-      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&shared.arrived[i])) : "memory");
-  __syncthreads();
-  if (resident && thread == 0) {
-    T* to = stages + stage_count * stage_values;
-    fence_copies();
-    expect_bytes(&shared.arrived[most_stages], chunks * tile_rows * columns * static_cast<unsigned>(sizeof(T)));
-    for (int p = 0; p < chunks * parts; ++p)
-      copy_box(to + p * tile_rows * round_columns, &arguments.sigma, p * round_columns, first_row,
-               &shared.arrived[most_stages]);
-  }
-  unsigned loaded = 0, used = 0;  // stages so far, over all steps
   for (int i = thread; i < arguments.polynomials.count; i += fused_threads)
     shared.root.polynomials[i] = arguments.polynomials.of[i];
   // Y comes in as the caller has it and is kept with R columns.
@@ -137,86 +95,10 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
   fence_copies();
   grid_barrier(arguments.barrier, epoch);
   fence_copies();
-  if (resident) wait_for(&shared.arrived[most_stages], 0);
+  product.wait_for_resident_rows();
 
   for (int step = 0;; ++step) {
-    const T* y = arguments.y[step & 1];
-    for (int base = 0; base < groups; base += groups_at_once) {
-      const int tile_row = first_row + base * rows_at_once;
-      // By one thread. What lies beyond Sigma comes as zeros.
-      const auto load = [&](int chunk) {
-        // Back and forth: what was read last is still in the second-level cache.
-        const int stage = loaded % stage_count, begin = (step & 1 ? chunks - 1 - chunk : chunk) * columns;
-        T* to = stages + stage * stage_values;
-        expect_bytes(&shared.arrived[stage], stage_values * static_cast<unsigned>(sizeof(T)));
-        if (!resident)
-          for (int p = 0; p < parts; ++p)
-            copy_box(to + p * tile_rows * round_columns, &arguments.sigma, begin + p * round_columns, tile_row,
-                     &shared.arrived[stage]);
-        copy_bulk(to + stage_values - R * columns, y + static_cast<std::size_t>(begin) * R,
-                  columns * R * static_cast<unsigned>(sizeof(T)), &shared.arrived[stage]);
-        ++loaded;
-      };
-      T products[all];  // [row][column], of this lane's columns of Sigma
-#pragma unroll
-      for (int i = 0; i < all; ++i) products[i] = T(0);
-      if (thread == 0)
-        for (int chunk = 0; chunk < min(stage_count - 1, chunks); ++chunk) load(chunk);
-      const int group = warp % groups_at_once;
-      const bool works = base + group < groups;
-      for (int chunk = 0; chunk < chunks; ++chunk) {
-        const int stage = used % stage_count;
-        wait_for(&shared.arrived[stage], (used / stage_count) & 1);
-        ++used;
-        __syncthreads();  // every warp is past the stage that is loaded next
-        if (thread == 0 && chunk + stage_count - 1 < chunks) load(chunk + stage_count - 1);
-        const T* tile = stages + stage * stage_values;
-        const T* ys = tile + stage_values - R * columns;
-        if (resident)
-          tile = stages + stage_count * stage_values + (step & 1 ? chunks - 1 - chunk : chunk) * tile_rows * columns;
-        const int first = part * rounds * 32 + lane;
-        tile += (part * tile_rows + group * rows_at_once) * round_columns + lane;
-        if (works)
-#pragma unroll
-          for (int round = 0; round < rounds; ++round) {
-            T values[rows_at_once];
-#pragma unroll
-            for (int i = 0; i < rows_at_once; ++i) values[i] = tile[i * round_columns + round * 32];
-#pragma unroll
-            for (int j = 0; j < R; j += vector) {
-              T yk[vector];
-              *reinterpret_cast<float4*>(yk) =
-                  *reinterpret_cast<const float4*>(ys + y_place<T, R>(first + round * 32, j));
-#pragma unroll
-              for (int i = 0; i < rows_at_once; ++i)
-#pragma unroll
-                for (int v = 0; v < vector; ++v)
-                  products[i * R + j + v] = fma(values[i], yk[v], products[i * R + j + v]);
-            }
-          }
-      }
-      int kept = 0;
-      scatter_sums<all / 2, 16>(products, lane, kept);
-      constexpr int left = all / 32;
-      __syncthreads();
-      if (parts == 1) {
-#pragma unroll
-        for (int i = 0; i < left; ++i)
-          if (works) w_rows[(base + group) * all + kept + i] = products[i];
-      } else {
-        T* partial = shared.partial;
-#pragma unroll
-        for (int i = 0; i < left; ++i) partial[warp * all + kept + i] = products[i];
-        __syncthreads();
-        for (int i = thread; i < groups_at_once * all; i += fused_threads) {
-          const int of = i / all, at = i % all;
-          T sum = partial[of * all + at];
-          for (int p = 1; p < parts; ++p) sum += partial[(p * groups_at_once + of) * all + at];
-          if (base + of < groups) w_rows[(base + of) * all + at] = sum;
-        }
-      }
-      __syncthreads();
-    }
+    product.run(arguments.y[step & 1], (step & 1) != 0, w_rows);
 
     // G = Y'W, Y'Y and the diagonal of W'W, over this block's rows.
     Sums<R>& sums = arguments.sums[step % 3];
@@ -340,46 +222,20 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
 #endif
 }
 
-// How a run is laid out on a device.
+// W and Y of a block's rows lie before the stages.
 template <class T, int R>
-struct Layout {
-  int rows_per_block, blocks, parts, stages, tile_rows;
-  bool resident, fits;
-  std::size_t stages_at, shared_bytes;
-
-  Layout(int dim, int processors, std::size_t most_shared) {
-    constexpr int group = rows_of_warp<T, R>;
-    rows_per_block = ((dim + processors - 1) / processors + group - 1) / group * group;
-    blocks = (dim + rows_per_block - 1) / rows_per_block;
-    const int groups = rows_per_block / group;
-    stages_at = (sizeof(Shared<T, R>) + std::size_t(2) * rows_per_block * R * sizeof(T) + 127) / 128 * 128;
-    const auto stage_bytes = [&](int of_parts, bool with_sigma) {
-      const int rows = with_sigma ? std::min(groups, warps / of_parts) * group : 0;
-      return static_cast<std::size_t>(rows + R) * round_columns * of_parts * sizeof(T);
-    };
-    parts = groups >= 5 ? 1 : groups >= 3 ? 2 : 4;
-    while (parts > 1 && stages_at + 2 * stage_bytes(parts, true) > most_shared) parts /= 2;
-    tile_rows = std::min(groups, warps / parts) * group;
-    const std::size_t columns = static_cast<std::size_t>(round_columns) * parts;
-    const std::size_t all_of_sigma = rows_per_block * ((dim + columns - 1) / columns * columns) * sizeof(T);
-    resident = tile_rows == rows_per_block && stages_at + all_of_sigma + 2 * stage_bytes(parts, false) <= most_shared;
-    const std::size_t fixed = stages_at + (resident ? all_of_sigma : 0), each = stage_bytes(parts, !resident);
-    stages = 2;
-    while (stages < most_stages && fixed + (stages + 1) * each <= most_shared) ++stages;
-    shared_bytes = fixed + stages * each;
-    fits = shared_bytes <= most_shared;
-  }
-};
+ProductLayout<T, R> layout_of(int dim, const Limits& limits) {
+  return {dim, limits, sizeof(Shared<T, R>), 2 * R * sizeof(T), true};
+}
 
 struct Memory {
   std::size_t y, sums, barrier, norms, total;  // where each begins
 
   template <class T, int R>
-  static Memory of(const Layout<T, R>& layout, int dim) {
+  static Memory of(const ProductLayout<T, R>& layout, int dim) {
     const auto round_up = [](std::size_t bytes) { return (bytes + 255) / 256 * 256; };
-    const std::size_t y_rows = (dim + y_rows_unit - 1) / y_rows_unit * static_cast<std::size_t>(y_rows_unit);
     Memory m{};
-    m.sums = 2 * y_rows * R * sizeof(T);
+    m.sums = 2 * padded_rows(dim) * R * sizeof(T);
     m.barrier = m.sums + round_up(3 * sizeof(Sums<R>));
     m.norms = m.barrier + 256;
     m.total = m.norms + static_cast<std::size_t>(2) * layout.blocks * 3 * sizeof(double);
@@ -387,48 +243,11 @@ struct Memory {
   }
 };
 
-// Boxes of Sigma for the copy engine; false where it does not take them.
-template <class T>
-bool describe_sigma(const FusedJob<T>& job, int box_rows, CUtensorMap* map) {
-  static const auto encode = [] {
-    void* function = nullptr;
-    cudaDriverEntryPointQueryResult found{};
-    if (cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found) !=
-        cudaSuccess) {
-      cudaGetLastError();
-      function = nullptr;
-    }
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
-  }();
-  if (encode == nullptr) return false;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(job.dim), static_cast<cuuint64_t>(job.dim)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(job.stride * sizeof(T))};
-  const cuuint32_t box[] = {round_columns, static_cast<cuuint32_t>(box_rows)}, one[] = {1, 1};
-  return encode(map, sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
-                const_cast<T*>(job.sigma), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
-}
-
-struct Limits {
-  int processors = 0, shared_bytes = 0, major = 0;
-};
-Limits limits_of_device() {
-  int device = 0;
-  Limits limits;
-  check(cudaGetDevice(&device), "asking for the current device");
-  check(cudaDeviceGetAttribute(&limits.processors, cudaDevAttrMultiProcessorCount, device), "asking for processors");
-  check(cudaDeviceGetAttribute(&limits.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "asking for shared memory");
-  check(cudaDeviceGetAttribute(&limits.major, cudaDevAttrComputeCapabilityMajor, device), "asking for the capability");
-  return limits;
-}
-
 template <class T, int R>
 FusedPlan plan_with(int dim, int steps) {
   const Limits limits = limits_of_device();
   if (limits.major != 9) return {};
-  const Layout<T, R> layout(dim, limits.processors, static_cast<std::size_t>(limits.shared_bytes));
+  const ProductLayout<T, R> layout = layout_of<T, R>(dim, limits);
   if (!layout.fits) return {};
   return {true, Memory::of(layout, dim).total, static_cast<std::size_t>(steps + 1) * log_values<R>};
 }
@@ -441,18 +260,13 @@ double units_for(double bound) {
 template <class T, int R>
 bool launch_with(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log) {
   const Limits limits = limits_of_device();
-  const Layout<T, R> layout(job.dim, limits.processors, static_cast<std::size_t>(limits.shared_bytes));
+  const ProductLayout<T, R> layout = layout_of<T, R>(job.dim, limits);
   const Memory places = Memory::of(layout, job.dim);
   Arguments<T, R> arguments{};
-  if (!describe_sigma(job, layout.tile_rows, &arguments.sigma)) return false;
-  arguments.dim = job.dim;
+  if (!describe_sigma(job.sigma, job.stride, job.dim, layout.tile_rows, &arguments.sigma)) return false;
+  arguments.layout = layout.rows;
   arguments.rank = job.rank;
   arguments.steps = job.steps;
-  arguments.rows_per_block = layout.rows_per_block;
-  arguments.parts = layout.parts;
-  arguments.stages = layout.stages;
-  arguments.stages_at = static_cast<int>(layout.stages_at);
-  arguments.resident = layout.resident;
   arguments.caller_y = job.y;
   arguments.caller_stride = job.y_stride;
   arguments.y[0] = reinterpret_cast<T*>(memory);

@@ -4,11 +4,9 @@
 #pragma once
 
 #include "cuda/fused.hpp"
-#include "cuda/fused_device.cuh"
+#include "cuda/row_product.cuh"
 
 namespace itspace::cuda::kernels {
-
-constexpr int fused_threads = 256, warps = fused_threads / 32;
 
 // Rows of small matrices lie so far apart that half a warp meets no bank twice.
 template <int R>

@@ -97,6 +97,12 @@ DenseTarget<Scalar>::DenseTarget(Device device, DeviceData<Scalar> sigma)
 template <Storage Scalar>
 void DenseTarget<Scalar>::apply(const ConstView<Scalar>& y, const View<Scalar>& out) const {
   const UseDevice use(device_.ordinal());
+  if (constexpr Index most = Index(1) << 20; dim() >= kernels::least_dense_dim && dim() <= most) {
+    DeviceState& state = device_.state();
+    auto* scratch = state.scratch<Scalar>(Scratch::fused, kernels::dense_product_scratch(dim()));
+    if (kernels::dense_product<Scalar>(state.stream(), cuda::in(sigma_.view()), cuda::in(y), cuda::out(out), scratch))
+      return;
+  }
   // Sigma is symmetric; read by rows as it lies.
   launch_product<Scalar>(device_.state(), Op::plain, sigma_.view(), nullptr, y, out);
 }
