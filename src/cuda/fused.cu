@@ -13,13 +13,11 @@
 namespace itspace::cuda::kernels {
 namespace {
 
-constexpr int log_scalars = 16;
-template <int R>
-constexpr int log_values = log_scalars + R;
+constexpr int log_scalars = 16, norm_count = 3;
 enum class Ended { no, stepped, not_rooted, doubtful };
 
 // A guess of sqrt(lambda_min/lambda_max) of the first G; and how much of an energy may be rounding.
-[[maybe_unused]] constexpr double first_lowest = 1e-4, most_doubt = 1e-2;
+[[maybe_unused]] constexpr double first_lowest = 1e-4, most_doubt = 5e-2;
 template <class T>
 constexpr double epsilon = sizeof(T) == 4 ? 1.1920928955078125e-07 : 2.220446049250313e-16;
 
@@ -49,10 +47,11 @@ struct Arguments {
   T* y[2];        // dim x R, by y_place(); rows to a multiple of 512, of zeros
   Sums<R>* sums;  // three: used, read, cleared
   unsigned* barrier;
-  double* partial_norms;  // [2][blocks][3]
+  double* partial_norms;  // [2][blocks][norm_count]
   double* log;            // [steps + 1][log_values]
   Scales scales;
   double alpha;
+  double trace;       // of Sigma
   double least_norm;  // of Sigma, from its trace
   PolynomialList polynomials;
 };
@@ -61,7 +60,7 @@ template <class T, int R>
 struct Shared {
   RootWorkspace<R> root;  // first: inverse_root() finds it there
   RowShared<T, R> product;
-  double columns[R];
+  double columns[R], squares[R];
 };
 
 [[maybe_unused]] __device__ __forceinline__ unsigned long long fixed(double v) {
@@ -81,7 +80,7 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
   RowProduct<T, R> product(&arguments.sigma, arguments.layout,
                            reinterpret_cast<T*>(memory + arguments.layout.stages_at), shared.product);
   const int first_row = product.first_row(), rows = product.rows();
-  double lowest = first_lowest;
+  double lowest = first_lowest, best_objective = INFINITY;
   unsigned epoch = 0;
   for (int i = thread; i < arguments.polynomials.count; i += fused_threads)
     shared.root.polynomials[i] = arguments.polynomials.of[i];
@@ -137,13 +136,18 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
       const double ww = number(__ldcg(&sums.ww[thread])) / arguments.scales.ww;
       const double yy = number(__ldcg(&sums.yy[thread * R + thread])) / arguments.scales.yy;
       shared.columns[thread] = yy > 0 ? ww / yy : 0;
+      shared.squares[thread] = yy;
     }
     block_sums(yy_squares, shared.root.sums);
     // Columns that Y does not have: another direction as long as the first, by itself.
     const int rank = arguments.rank;
     if (thread >= rank && thread < R) shared.root.g[thread * mld + thread] = shared.root.g[0];
     double target_norm = 0;
-    for (int j = 0; j < rank; ++j) target_norm = fmax(target_norm, shared.columns[j]);
+    double y_squared = 0;
+    for (int j = 0; j < rank; ++j) {
+      target_norm = fmax(target_norm, shared.columns[j]);
+      y_squared += shared.squares[j];
+    }
     target_norm = fmax(sqrt(target_norm), arguments.least_norm);
     const double longest_squared = sqrt(yy_squares[0]);  // >= ||Y||_2^2
     // The sums of two steps ago are read by nobody any more.
@@ -159,19 +163,32 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
     const double doubt = 2 * epsilon<T> * target_norm * longest_squared * root.norm_squared;
     const Ended ended = !root.converged ? Ended::not_rooted : !(doubt <= most_doubt) ? Ended::doubtful : Ended::stepped;
 
+    // The best iterate so far is the caller's.
+    const double objective = fmax(0.0, y_squared + arguments.trace - 2 * root.nuclear_norm);
+    if (ended == Ended::stepped && objective <= best_objective) {
+      best_objective = objective;
+      for (int e = thread; e < rows * R; e += fused_threads)
+        if (e % R < rank) arguments.caller_y[(first_row + e / R) * arguments.caller_stride + e % R] = y_rows[e];
+      __syncthreads();
+    }
+
     // B and Y+ of this block's rows. A row is R threads' work.
-    double norms[3] = {0, 0, 0};
+    double norms[norm_count] = {};
     const bool steps_on = ended == Ended::stepped && step < arguments.steps;
     T* next_y = arguments.y[(step + 1) & 1];
     for (int e = thread; e < rows * R; e += fused_threads) {
       const int row = e / R, j = e % R;
-      double b = 0;
+      double b = 0, bm = 0;  // of B and of BM
 #pragma unroll
-      for (int k = 0; k < R; ++k) b = fma(static_cast<double>(w_rows[row * R + k]), shared.root.m[k * mld + j], b);
+      for (int k = 0; k < R; ++k) {
+        const double wk = w_rows[row * R + k];
+        b = fma(wk, shared.root.m[k * mld + j], b);
+        bm = fma(wk, shared.root.t[k * mld + j], bm);
+      }
       const double yv = y_rows[row * R + j], stored = static_cast<T>(b);
       norms[0] += stored * stored;
       norms[1] += (stored - yv) * (stored - yv);
-      norms[2] += yv * yv;
+      norms[2] += bm * bm;
       if (steps_on) {
         const T value = static_cast<T>((1 - arguments.alpha) * yv + arguments.alpha * stored);
         y_rows[e] = value;
@@ -181,24 +198,22 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
     fence_copies();
     block_sums(norms, shared.root.sums);
     if (thread == 0)
-      for (int n = 0; n < 3; ++n) arguments.partial_norms[((step & 1) * gridDim.x + blockIdx.x) * 3 + n] = norms[n];
+      for (int n = 0; n < norm_count; ++n)
+        arguments.partial_norms[((step & 1) * gridDim.x + blockIdx.x) * norm_count + n] = norms[n];
     grid_barrier(arguments.barrier, epoch);
     fence_copies();
 
     if (blockIdx.x == gridDim.x - 1) {
-      double* log = arguments.log + static_cast<std::size_t>(step) * log_values<R>;
-      double all_norms[3] = {0, 0, 0};
+      double* log = arguments.log + static_cast<std::size_t>(step) * log_scalars;
+      double all_norms[norm_count] = {};
       for (int b = thread; b < static_cast<int>(gridDim.x); b += fused_threads)
-        for (int n = 0; n < 3; ++n)
-          all_norms[n] += __ldcg(&arguments.partial_norms[((step & 1) * gridDim.x + b) * 3 + n]);
+        for (int n = 0; n < norm_count; ++n)
+          all_norms[n] += __ldcg(&arguments.partial_norms[((step & 1) * gridDim.x + b) * norm_count + n]);
       block_sums(all_norms, shared.root.sums);
-      if (thread < rank) {
-        double square = 0;  // of the column of M
-        for (int i = 0; i < rank; ++i) square += shared.root.m[i * mld + thread] * shared.root.m[i * mld + thread];
-        log[log_scalars + thread] = square;
-      }
       if (thread == 0) {
-        log[0] = all_norms[2];
+        log[0] = y_squared;
+        log[13] = objective;
+        log[14] = all_norms[2];
         log[1] = all_norms[0];
         log[2] = all_norms[1];
         log[3] = root.nuclear_norm;
@@ -213,11 +228,7 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
         log[12] = static_cast<double>(ended);
       }
     }
-    if (!steps_on) {
-      for (int e = thread; e < rows * R; e += fused_threads)
-        if (e % R < rank) arguments.caller_y[(first_row + e / R) * arguments.caller_stride + e % R] = y_rows[e];
-      break;
-    }
+    if (!steps_on) break;
   }
 #endif
 }
@@ -238,7 +249,7 @@ struct Memory {
     m.sums = 2 * padded_rows(dim) * R * sizeof(T);
     m.barrier = m.sums + round_up(3 * sizeof(Sums<R>));
     m.norms = m.barrier + 256;
-    m.total = m.norms + static_cast<std::size_t>(2) * layout.blocks * 3 * sizeof(double);
+    m.total = m.norms + static_cast<std::size_t>(2) * layout.blocks * norm_count * sizeof(double);
     return m;
   }
 };
@@ -249,7 +260,7 @@ FusedPlan plan_with(int dim, int steps) {
   if (limits.major != 9) return {};
   const ProductLayout<T, R> layout = layout_of<T, R>(dim, limits);
   if (!layout.fits) return {};
-  return {true, Memory::of(layout, dim).total, static_cast<std::size_t>(steps + 1) * log_values<R>};
+  return {true, Memory::of(layout, dim).total, static_cast<std::size_t>(steps + 1) * log_scalars};
 }
 
 // A power of two that brings numbers up to `bound` into 62 bits.
@@ -280,10 +291,11 @@ bool launch_with(cudaStream_t stream, const FusedJob<T>& job, unsigned char* mem
   const double most_y = 1.01 * std::max(job.y_squared, growth * growth * job.trace);
   arguments.scales = {units_for(most_y * job.trace), units_for(most_y), units_for(most_y * job.trace * job.trace)};
   arguments.alpha = job.alpha;
+  arguments.trace = job.trace;
   arguments.least_norm = job.trace / std::sqrt(static_cast<double>(job.dim));
   arguments.polynomials.count = std::min(job.polynomial_count, most_fused_polynomials);
   std::copy_n(job.polynomials, arguments.polynomials.count, arguments.polynomials.of);
-  for (int k = 0; k <= job.steps; ++k) log[static_cast<std::size_t>(k) * log_values<R> + 12] = 0;
+  for (int k = 0; k <= job.steps; ++k) log[static_cast<std::size_t>(k) * log_scalars + 12] = 0;
 
   check(cudaMemsetAsync(memory + places.sums, 0, places.norms - places.sums, stream), "clearing sums");
   // Rows of Y beyond the last are zeros.
@@ -303,11 +315,20 @@ bool launch_with(cudaStream_t stream, const FusedJob<T>& job, unsigned char* mem
   return true;
 }
 
-template <int R>
-std::vector<FusedRow> rows_of_log(const double* log, int steps, int rank) {
+}  // namespace
+
+template <class T>
+FusedPlan plan_fused(int dim, int rank, int steps) {
+  return rank <= 16 ? plan_with<T, 16>(dim, steps) : plan_with<T, 32>(dim, steps);
+}
+template <class T>
+bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log) {
+  return job.rank <= 16 ? launch_with<T, 16>(stream, job, memory, log) : launch_with<T, 32>(stream, job, memory, log);
+}
+std::vector<FusedRow> read_fused(const double* log, int steps) {
   std::vector<FusedRow> rows;
   for (int k = 0; k <= steps; ++k) {
-    const double* at = log + static_cast<std::size_t>(k) * log_values<R>;
+    const double* at = log + static_cast<std::size_t>(k) * log_scalars;
     if (at[12] == static_cast<double>(Ended::no)) break;
     FusedRow row;
     row.y_squared = at[0];
@@ -323,24 +344,11 @@ std::vector<FusedRow> rows_of_log(const double* log, int steps, int rank) {
     row.longest_squared = at[10];
     row.products = static_cast<int>(at[11]);
     row.certifiable = at[12] == static_cast<double>(Ended::stepped);
-    row.longest_root_column = *std::max_element(at + log_scalars, at + log_scalars + rank);
+    row.objective = at[13];
+    row.doubtful_image = at[14];
     rows.push_back(row);
   }
   return rows;
-}
-
-}  // namespace
-
-template <class T>
-FusedPlan plan_fused(int dim, int rank, int steps) {
-  return rank <= 16 ? plan_with<T, 16>(dim, steps) : plan_with<T, 32>(dim, steps);
-}
-template <class T>
-bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log) {
-  return job.rank <= 16 ? launch_with<T, 16>(stream, job, memory, log) : launch_with<T, 32>(stream, job, memory, log);
-}
-std::vector<FusedRow> read_fused(const double* log, int rank, int steps) {
-  return rank <= 16 ? rows_of_log<16>(log, steps, rank) : rows_of_log<32>(log, steps, rank);
 }
 
 template FusedPlan plan_fused<float>(int, int, int);

@@ -31,7 +31,7 @@ struct FusedJob {
   const T* sigma;  // by rows, `stride` apart; both a multiple of 16 bytes
   std::size_t stride;
   int dim, rank, steps;
-  T* y;  // the start, overwritten by the last iterate
+  T* y;  // the start, overwritten by the best iterate
   std::size_t y_stride;
   double y_squared;  // of the start
   double alpha;      // in (0, 2)
@@ -42,19 +42,20 @@ struct FusedJob {
 
 // What one pass showed at an iterate.
 struct FusedRow {
-  double y_squared = 0;            // ||Y||^2
-  double b_squared = 0;            // ||B||^2
-  double difference_squared = 0;   // ||B - Y||^2
-  double nuclear_norm = 0;         // tr(M'G), M before it was shortened
-  double orthogonality = 0;        // ||M'GM - I||_F, likewise
-  double asymmetry = 0;            // ||(M'G - GM)/2||_F
-  double root_norm_squared = 0;    // ||M||_F^2
-  double root_trace = 0;           // tr M
-  double longest_root_column = 0;  // max_j ||m_j||^2
-  double g_norm = 0;               // lambda_max(G), at most r^(1/4) times
-  double target_norm = 0;          // an estimate of ||Sigma||_2 from below
-  double longest_squared = 0;      // ||Y'Y||_F
-  int products = 0;                // r x r products that the root took
+  double objective = 0;
+  double y_squared = 0;           // ||Y||^2
+  double b_squared = 0;           // ||B||^2
+  double difference_squared = 0;  // ||B - Y||^2
+  double nuclear_norm = 0;        // tr(M'G), M before it was shortened
+  double orthogonality = 0;       // ||M'GM - I||_F, likewise
+  double asymmetry = 0;           // ||(M'G - GM)/2||_F
+  double root_norm_squared = 0;   // ||M||_F^2
+  double root_trace = 0;          // tr M
+  double doubtful_image = 0;      // ||BM||_F^2
+  double g_norm = 0;              // lambda_max(G), at most r^(1/4) times
+  double target_norm = 0;         // an estimate of ||Sigma||_2 from below
+  double longest_squared = 0;     // ||Y'Y||_F
+  int products = 0;               // r x r products that the root took
   bool certifiable = false;
 };
 
@@ -73,6 +74,6 @@ template <class T>
 bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log);
 
 // The rows of iterates 0, 1, ..., once all is done: steps + 1 of them, or up to the first that is not certifiable.
-std::vector<FusedRow> read_fused(const double* log, int rank, int steps);
+std::vector<FusedRow> read_fused(const double* log, int steps);
 
 }  // namespace itspace::cuda::kernels

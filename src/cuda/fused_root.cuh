@@ -71,10 +71,10 @@ __device__ __forceinline__ void put(double* to, double c0, double c1) {
   *reinterpret_cast<double2*>(to) = {c0, c1};
 }
 
-// shared.m <- shared.g^(-1/2), shortened to feasibility: the iteration of core/polar.hpp on X = G^(1/2) Z, of which
-// only X'X = Z'GZ is needed. `lowest` is a guess of sqrt(lambda_min/lambda_max); where it is above the truth it costs
-// rounds. By all threads of the block; the workspace is what the block's shared memory begins with. Not inlined: the
-// registers that it needs are not those of the product.
+// shared.m <- shared.g^(-1/2), shortened to feasibility, and its square in shared.t: the iteration of core/polar.hpp on
+// X = G^(1/2) Z, of which only X'X = Z'GZ is needed. `lowest` is a guess of sqrt(lambda_min/lambda_max); where it is
+// above the truth it costs rounds. By all threads of the block; the workspace is what the block's shared memory begins
+// with. Not inlined: the registers that it needs are not those of the product.
 template <int R>
 __device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, int rank) {
   extern __shared__ __align__(128) unsigned char memory[];
@@ -187,6 +187,10 @@ __device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, i
   __syncthreads();
   for (int i = threadIdx.x; i < R * R; i += fused_threads)
     shared.m[(i / R) * ld + i % R] = feasible * shared.z[now][(i / R) * ld + i % R];
+  __syncthreads();
+  // M^2, for the doubt of what is promised.
+  for_product<R, Side::plain>(shared.m, shared.m,
+                              [&](int, int2 at, double c0, double c1) { put(shared.t + at.x * ld + at.y, c0, c1); });
   __syncthreads();
   return root;
 }

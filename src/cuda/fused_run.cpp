@@ -52,13 +52,13 @@ Certificate certificate_of(const kernels::FusedRow& row, Index rank) {
   return certificate;
 }
 
-// promise_doubt of the core, with the worst column for each: sum_j d_j ||b_j|| max(||b_j||, ||y_j||), d_j = noise
-// ||m_j||^2.
+// promise_doubt of the core without singular directions: a rounding D of theta makes M'DM of M'theta M, and the promise
+// of a step to Y+ moves by tr(D M B'Y+ M), at most ||D|| times ||BM||^2 for Y+ = B and tr M for Y+ = Y. Twice, as
+// there.
 template <Storage Scalar>
 double promise_doubt_of(const kernels::FusedRow& row) {
   constexpr double eps = std::numeric_limits<Scalar>::epsilon();
-  return 4 * eps * row.target_norm * row.longest_squared * row.longest_root_column *
-         std::max(row.b_squared, std::sqrt(row.b_squared * row.y_squared));
+  return 4 * eps * row.target_norm * row.longest_squared * std::max(row.doubtful_image, row.root_trace);
 }
 
 template <Storage Scalar>
@@ -79,15 +79,14 @@ std::optional<Trace> record(const std::vector<kernels::FusedRow>& rows, Recorder
     const Certificate certificate = certificate_of<Scalar>(row, rank);
     const double resolution = resolution_of<Scalar>(row, certificate, trace);
     recorder.iterate_made(step, first_pass + static_cast<Index>(k));
-    const double objective = std::max(0.0, row.y_squared + trace - 2 * certificate.nuclear_norm);
-    if (recorder.evaluated(certificate, {objective, resolution, Route::gram, 0})) return std::nullopt;
+    if (recorder.evaluated(certificate, {std::max(0.0, row.objective), resolution, Route::gram, 0}))
+      return std::nullopt;
     const double d2 = row.difference_squared, promised = alpha * (2 - alpha) * d2 - 2 * certificate.gap;
     const double doubt = promise_doubt_of<Scalar>(row);
     if (k + 1 < rows.size() && promised - doubt < -resolution) return std::nullopt;
     const double remainder = std::max(0.0, trace - row.b_squared);
     step = StepMade{alpha, alpha * alpha * d2, promised, (1 - alpha) * (1 - alpha) * d2 + remainder, doubt};
   }
-  if (!recorder.last_is_best()) return std::nullopt;
   return recorder.finish(Status::step_limit, first_pass + static_cast<Index>(rows.size()));
 }
 
@@ -133,7 +132,7 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
   double* log = state.results(static_cast<std::ptrdiff_t>(plan.log_values));
   if (!kernels::launch_fused<Scalar>(state.stream(), job, memory, log)) return {};
   state.synchronize();
-  const std::vector<kernels::FusedRow> rows = kernels::read_fused(log, job.rank, steps);
+  const std::vector<kernels::FusedRow> rows = kernels::read_fused(log, steps);
   if (static_cast<Index>(rows.size()) != options.steps + 1 || !rows.back().certifiable) return {};
 
   Recorder recorder(dim, rank, precision_name<Scalar>(), alpha, options.tolerance, Solver::paper, context.begin);
