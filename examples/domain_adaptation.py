@@ -2,10 +2,10 @@
 """Domain adaptation in a scikit-learn pipeline: a classifier, and another camera.
 
 A classifier is trained on images of one camera. A second one has a light that falls off to one side, softer edges and
-a grey black; its images come without labels. CovarianceAligner learns the map from the second camera's images to the
-first one's. Beside it stand no adaptation, the shift of the means alone, and what no adaptation can beat: the same
-images by the first camera. The change is affine, of the kind that such a map can undo; docs/python.md has domains where
-it is not, and where adaptation hurts.
+a grey black; its images come without labels. CovarianceAligner asks the classifier which map, if any, to apply to the
+second camera's images. Beside it stand no adaptation, each map by itself, and what no adaptation can beat: the same
+images by the first camera. The change is affine, of the kind that such a map can undo; docs/should-i-adapt.md has
+domains where it is not, and where adaptation hurts.
 
     python examples/domain_adaptation.py --out domain_adaptation.png
 """
@@ -46,11 +46,18 @@ def main() -> None:
     accuracy = {"the same images by\nthe first camera": pipe.score(test_images[half:], judged_labels)}
     accuracy["no adaptation"] = pipe.score(judged, judged_labels)
 
-    aligner = pipe[0]
-    for title, kind in (("the means alone", "mean"), ("whitening-recoloring", "whiten"), ("Monge map", "monge")):
+    aligner, head = pipe[0], pipe[-1]
+    kinds = {
+        "the means alone": "mean",
+        "whitening-recoloring": "whiten",
+        "each feature scaled": "scale",
+        "Monge map": "monge",
+        "what auto chose": "auto",
+    }
+    for title, kind in kinds.items():
         aligner.set_params(map=kind)
         begin = time.perf_counter()
-        aligner.adapt(unlabelled)
+        aligner.adapt(unlabelled, head=head if kind == "auto" else None)
         seconds = time.perf_counter() - begin
         accuracy[title] = pipe.score(judged, judged_labels)
 
@@ -58,11 +65,11 @@ def main() -> None:
     for title, value in accuracy.items():
         print(f"  {100 * value:5.1f} %  {' '.join(title.split())}")
     report = aligner.harm_report_
-    print(f"Monge map, rank {aligner.rank_}, learned in {1e3 * seconds:.0f} ms, certified: {aligner.certified_}")
+    print(f"auto, rank {aligner.rank_}, decided in {1e3 * seconds:.0f} ms, certified: {aligner.certified_}")
+    print(f"  {report.gate}")
     print(f"  a sample moves by {report.relative_displacement:.2f} times the target's spread")
-    print(f"  condition of the map {report.condition:.0f}, variance touched {100 * report.touched_variance:.0f} %")
-    for warning in report.warnings:
-        print(f"  warning: {warning}")
+    print(f"  {100 * report.noise_share:.1f} % of the shift is noise, {100 * report.mean_share:.0f} % is the mean's")
+    print(f"  {report.label_shift}")
 
     draw(arguments.out, name, side, accuracy, test_images[half:], judged, aligner.transform(judged), judged_labels)
     print(f"The picture is in {arguments.out}")
@@ -82,7 +89,7 @@ def draw(path, name, side, accuracy, first, second, mapped, labels):
     axes = right.subplots()
     titles = list(accuracy)[::-1]
     values = [100 * accuracy[title] for title in titles]
-    colors = {"Monge map": "tab:blue", "whitening-recoloring": "lightsteelblue"}
+    colors = {"what auto chose": "tab:blue"}
     bars = axes.barh(titles, values, color=[colors.get(title, "0.75") for title in titles])
     axes.bar_label(bars, fmt="%.1f", padding=3)
     axes.set_xlim(0, 108)

@@ -8,8 +8,9 @@ covariance, :class:`CovarianceAligner` learns the linear map that takes target s
 them: each side is modelled as ``N(mean, Y Y' + delta I)`` with a factor ``Y`` of at most ``rank`` columns, and a sample
 costs ``O(d rank)``.
 
-Adaptation helps where the shift is of second order and can hurt where it is not: read ``harm_report_``, and compare
-with no adaptation and with ``map="mean"`` (the means alone), always.
+Adapting can help much and hurt much, and no label of the target says which. With ``map="auto"``, the default, the
+aligner compares several maps by how the classifier's predictions look before and after (``adapt(Xt, head=clf)``), and
+leaves samples alone where nothing speaks for a map: docs/should-i-adapt.md has the rule and what it is worth.
 """
 
 from __future__ import annotations
@@ -23,22 +24,25 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 import itspace
+from itspace import _compare, _gate
 from itspace._arrays import refuse_masked, seed_of
 from itspace._domains import check_integer, is_target, source_rows, target_folds
+from itspace._heads import answers_of
 
 __all__ = ["CovarianceAligner", "target_folds"]
 
-_MAPS = ("monge", "whiten", "mean")
+_MAPS = ("auto", "none", "mean", "scale", "scale+monge", "monge", "whiten")
 _NO_TARGET = (
     "no target domain was given: transform returns its input; call adapt(Xt), or fit with Xt= or sample_domain="
 )
 
 
 class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Map target samples into the source's frame by aligning two low-rank covariances.
+    """Map target samples into the source's frame, where that helps, by what the two domains' moments say.
 
     The source's factor is its rank-r truncation; the target's is aligned from it in ``steps`` certified steps; the map
-    between the two models takes target samples to the source.
+    between the two models takes target samples to the source. Every map is shrunk by the noise of what it undoes, so
+    that between two samples of one domain it is next to the identity.
 
     Parameters
     ----------
@@ -49,9 +53,15 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Steps of the target's factor from the source's; the default is that of :func:`itspace.align`. 0 keeps the source's directions.
     solver : {"paper", "ritz"}, default="paper"
         The damped steps of the paper, or Rayleigh-Ritz steps straight to the best factor.
-    map : {"monge", "whiten", "mean"}, default="monge"
-        The optimal transport, which moves samples least; whitening and recoloring; or the shift of the means alone,
-        the baseline every result should stand beside.
+    map : {"auto", "none", "mean", "scale", "scale+monge", "monge", "whiten"}, default="auto"
+        ``"auto"`` decides between the next five by the predictions of `head` (see :meth:`adapt`), or by the moments
+        alone where there is no head. ``"none"`` leaves samples alone, ``"mean"`` shifts by the means, ``"scale"``
+        also scales each feature, ``"scale+monge"`` then applies the optimal transport between the standardised
+        domains, ``"monge"`` is the optimal transport, which moves samples least, and ``"whiten"`` whitens and
+        recolors.
+    shrink : bool, default=True
+        Whether a map keeps only the share of a shift that is beyond the noise of the two samples. ``"whiten"`` has no
+        shrunk form.
     alpha : float or "line-search", optional
         How far each step of the solver "paper" goes, in (0, 2). By default it follows from ``steps``.
     guard : int, optional
@@ -72,17 +82,26 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The source's factor.
     source_mean_, target_mean_ : ndarray of shape (n_features,)
         The means the map shifts by.
-    map_ : itspace.TransportMap or None
-        The map; None for ``map="mean"`` and before a target was given.
+    map_ : object with ``apply`` and ``inverse``, or None
+        The map; None where samples are left alone. An :class:`itspace.TransportMap` for ``"whiten"`` and for
+        ``"monge"`` without shrinkage.
+    choice_ : str
+        The map in use, by its name: what ``"auto"`` decided, else ``map``.
+    report_ : Bunch
+        How ``"auto"`` decided: ``decision``, ``sentence`` (the reason in words), ``evidence`` (``"probabilities"``,
+        ``"labels"`` or ``"moments"``), ``shift`` (the numbers of the moments) and ``candidates`` (of each map: the
+        spread of the predicted classes and, with probabilities, the mutual information, as shares of log K).
     trace_ : dict of arrays or None
         The record of the alignment, one entry per iterate: objective, promised and actual descent, ...
     certified_ : bool
         Whether every step kept its promise.
     harm_report_ : Bunch
-        What the map does to target samples: ``displacement`` (mean squared distance a sample is moved),
-        ``relative_displacement`` (its root in units of the target's spread), ``mean_share``, ``touched_variance``
-        (share of the variance in the directions acted on), ``condition`` and ``warnings`` (sentences). Numbers are NaN
-        before a target was given.
+        What is known: ``noise_share`` (of the squared shift, what two samples of one domain would show as well),
+        ``mean_share`` (of the shift, what is the mean's), ``unexplained_mean`` (of the mean's move, what no other mix of the
+        source's clusters explains), ``samples`` (source, target), ``features``, ``displacement`` (mean squared distance
+        a target sample is moved), ``relative_displacement`` (its root in units of the target's spread), ``gate`` (the
+        map in use and why), ``label_shift`` (what can be said of it) and ``warnings`` (sentences). Numbers are NaN before a
+        target was given.
     rank_ : int
         The rank in use.
     n_features_in_ : int
@@ -119,8 +138,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     >>> Xs = rng.normal(size=(500, 6)) * [3, 2, 1, 1, 1, 1]
     >>> Xt = rng.normal(size=(400, 6)) * [1, 2, 3, 1, 1, 1] + 1
     >>> aligner = CovarianceAligner(rank=3).fit(Xs, Xt)
+    >>> aligner.choice_
+    'scale'
     >>> mapped = aligner.transform(Xt)
-    >>> bool(np.allclose(mapped.mean(axis=0), Xs.mean(axis=0)))
+    >>> bool(abs(mapped.mean(axis=0) - Xs.mean(axis=0)).max() < 0.1)
     True
     >>> aligner.harm_report_.warnings
     []
@@ -136,7 +157,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         steps: int = 2,
         *,
         solver: Literal["paper", "ritz"] = "paper",
-        map: Literal["monge", "whiten", "mean"] = "monge",
+        map: Literal["auto", "none", "mean", "scale", "scale+monge", "monge", "whiten"] = "auto",
+        shrink: bool = True,
         alpha: float | Literal["line-search"] | None = None,
         guard: int | None = None,
         floor: float = 1e-6,
@@ -147,6 +169,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.steps = steps
         self.solver = solver
         self.map = map
+        self.shrink = shrink
         self.alpha = alpha
         self.guard = guard
         self.floor = floor
@@ -161,6 +184,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Xs: Any = None,
         Xt: Any = None,
         sample_domain: Any = None,
+        head: Any = None,
     ) -> CovarianceAligner:
         """Learn the source and, where there is one, the target.
 
@@ -179,6 +203,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Target samples.
         sample_domain : array-like of shape (n_samples,), optional
             The domain of each row of X: positive is source, negative is target. Several of a sign are pooled.
+        head : object with ``predict`` or callable, optional
+            As in :meth:`adapt`; of use with a target alone.
 
         Returns
         -------
@@ -206,12 +232,17 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         elif Xt is not None:
             Xt = self._check(Xt, "Xt", reset=False)
         self._check_parameters()
+        self._check_head(head)
+        if head is not None and Xt is None:
+            raise ValueError(
+                "head was given without a target, and there is nothing to decide; pass it to adapt(Xt, head=...)"
+            )
         self._fit_source(X)
         if Xt is not None:
-            self._fit_target(Xt, self.source_factor_)
+            self._fit_target(Xt, self.source_factor_, head)
         return self
 
-    def adapt(self, Xt: Any) -> CovarianceAligner:
+    def adapt(self, Xt: Any, *, head: Any = None) -> CovarianceAligner:
         """Learn a new target; the source stays.
 
         Parameters
@@ -219,6 +250,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Xt : array-like of shape (n_target, n_features)
             Target samples. The result is that of ``fit(Xs, Xt)`` with the same source, unless ``warm_start`` lets the
             factor start where the last target left it.
+        head : object with ``predict`` or callable, optional
+            For ``map="auto"``: the frozen classifier that the samples go to, an estimator (``predict_proba`` is used
+            where it has it) or a function of samples that returns labels (n,) or class probabilities (n, K). It is
+            asked about `Xt` under each candidate map. In a pipeline: ``pipe[k].adapt(Xt, head=pipe[k + 1:])``.
 
         Returns
         -------
@@ -227,8 +262,9 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         Xt = self._check(Xt, "Xt", reset=False)
         self._check_parameters()
+        self._check_head(head)
         warm = self.warm_start and self.trace_ is not None
-        self._fit_target(Xt, self.factor_ if warm else self.source_factor_)
+        self._fit_target(Xt, self.factor_ if warm else self.source_factor_, head)
         return self
 
     def transform(self, X: Any, *, sample_domain: Any = None) -> Any:
@@ -301,30 +337,49 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.map not in _MAPS:
             raise ValueError(f"map is {self.map!r}; it must be one of {', '.join(map(repr, _MAPS))}")
 
+    def _check_head(self, head: Any) -> None:
+        if head is not None and self.map != "auto":
+            raise ValueError(
+                f"head was given and map is {self.map!r}, which asks no head; use map='auto', or leave it out"
+            )
+
     def _fit_source(self, Xs: np.ndarray[Any, Any]) -> None:
-        source = itspace.Target.from_features(Xs)
-        rank = self.rank if self.rank == "auto" else min(int(self.rank), Xs.shape[1])
-        self.source_factor_ = itspace.start_from(source, rank)
-        self.rank_ = int(self.source_factor_.shape[1])
-        self.source_mean_ = np.asarray(source.mean)
-        self._source_remainder = itspace.model_of(source, self.source_factor_, floor=self.floor).remainder
-        self._source_samples = len(Xs)
+        self.rank_ = 0  # of the first factor, which the others follow
+        self._source = _compare.Source(Xs, self._fit_model, self._seed())
+        self.source_factor_, self._source_remainder = self._source.plain
+        self.source_mean_ = self._source.mean
         self.factor_ = self.source_factor_
         self.target_mean_ = self.source_mean_
         self.trace_: dict[str, Any] | None = None
         self.certified_ = True
-        self.map_: itspace.TransportMap | None = None
+        self.map_: Any = None
+        self.choice_ = "none"
+        self.report_ = Bunch(decision="none", sentence=_NO_TARGET, evidence=None, shift=None, candidates={})
         self.harm_report_ = Bunch(
+            noise_share=np.nan,
+            mean_share=np.nan,
+            unexplained_mean=np.nan,
+            samples=(len(Xs), 0),
+            features=Xs.shape[1],
             displacement=np.nan,
             relative_displacement=np.nan,
-            mean_share=np.nan,
-            touched_variance=np.nan,
-            condition=np.nan,
+            gate=_NO_TARGET,
+            label_shift="",
             warnings=[_NO_TARGET],
         )
 
-    def _fit_target(self, Xt: np.ndarray[Any, Any], start: Any) -> None:
-        target = itspace.Target.from_features(Xt)
+    def _fit_model(self, X: np.ndarray[Any, Any], start: Any) -> tuple[Any, float]:
+        """The factor and remainder of a model of samples, as itspace._compare asks for them."""
+        target = itspace.Target.from_features(X)
+        if start is None:
+            rank = self.rank if self.rank == "auto" else min(int(self.rank), X.shape[1])
+            factor = itspace.start_from(target, self.rank_ or rank)
+            self.rank_ = self.rank_ or int(factor.shape[1])
+        else:
+            factor = self._align(target, start).factor
+        return factor, itspace.model_of(target, factor, floor=self.floor).remainder
+
+    def _align(self, target: itspace.Target, start: Any) -> itspace.AlignResult:
         result = itspace.align(
             target,
             start,
@@ -337,49 +392,88 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
         if result.status == "not_finite":
             raise ValueError("a product with the covariance of Xt is not finite; scale the samples down")
-        mean = np.asarray(target.mean)
-        if self.map == "mean":
-            mapped = None
-            displacement = float(((self.source_mean_ - mean) ** 2).sum())
-            report = Bunch(
-                displacement=displacement,
-                relative_displacement=float(np.sqrt(displacement / target.trace)) if target.trace > 0 else np.inf,
-                mean_share=1.0,
-                touched_variance=0.0,
-                condition=1.0,
-                warnings=[],
+        return result
+
+    def _fit_target(self, Xt: np.ndarray[Any, Any], start: Any, head: Any) -> None:
+        target = itspace.Target.from_features(Xt)
+        result = self._align(target, start)
+        model = itspace.model_of(target, result.factor, floor=self.floor)
+        varies = min(model.remainder, self._source_remainder) > 0
+        if not varies and self.map in ("scale+monge", "monge", "whiten"):
+            side = "target" if model.remainder == 0 else "source"
+            raise ValueError(
+                f"the {side}'s samples are all equal (variance 0); a map needs samples that differ: "
+                "give more of them, or use map='mean'"
             )
-        else:
-            source = itspace.LowRankGaussian(self.source_factor_, self.source_mean_, self._source_remainder)
-            model = itspace.model_of(target, result.factor, floor=self.floor)
-            for side, remainder in (("target", model.remainder), ("source", source.remainder)):
-                if remainder == 0:
-                    raise ValueError(
-                        f"the {side}'s samples are all equal (variance 0); a map needs samples that differ: "
-                        "give more of them, or use map='mean'"
-                    )
-            mapped = itspace.TransportMap.from_models(model, source, kind=self.map)
-            report = Bunch(**mapped.diagnose(len(Xt), self._source_samples))
-        if not result.certified:
-            report.warnings.append("a step of the alignment broke its promise; see trace_")
+        compared = _compare.Comparison(self._source, Xt, self._fit_model, (result.factor, model.remainder))
+        self.report_ = self._decide(compared, Xt, head)
+        self.choice_ = self.report_.decision
         self.factor_ = result.factor
-        self.target_mean_ = mean
+        self.target_mean_ = compared.target.mean
         self.trace_ = result.trace
         self.certified_ = bool(result.certified)
-        self.map_ = mapped
-        self.harm_report_ = report
+        self.map_ = self._map_of(self.choice_, compared, model)
+        self.harm_report_ = self._harm(compared, Xt)
+
+    def _decide(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any], head: Any) -> Bunch:
+        shift = compared.shift
+        if self.map != "auto":
+            return Bunch(
+                decision=self.map, sentence="the map was asked for", evidence=None, shift=shift._asdict(), candidates={}
+            )
+        predictions = None
+        if head is not None:
+            moved = {"none": Xt}
+            for name in _gate.CANDIDATES[1:]:
+                moved[name] = compared.map(name, self.shrink).apply(Xt)
+            predictions = answers_of(head, moved)
+        decision = _gate.decide(shift, predictions)
+        known = predictions is not None and predictions["none"].information is not None
+        return Bunch(
+            decision=decision.choice,
+            sentence=decision.sentence,
+            evidence="moments" if predictions is None else "probabilities" if known else "labels",
+            shift=shift._asdict(),
+            candidates={} if predictions is None else {name: p._asdict() for name, p in predictions.items()},
+        )
+
+    def _map_of(self, kind: str, compared: _compare.Comparison, model: itspace.LowRankGaussian) -> Any:
+        if kind == "none":
+            return None
+        if kind == "whiten" or (kind == "monge" and not self.shrink):
+            source = itspace.LowRankGaussian(self.source_factor_, self.source_mean_, self._source_remainder)
+            return itspace.TransportMap.from_models(model, source, kind="whiten" if kind == "whiten" else "monge")
+        return compared.map(kind, self.shrink)
+
+    def _harm(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any]) -> Bunch:
+        moved = 0.0
+        if self.map_ is not None:
+            moved = float(((self.map_.apply(Xt) - Xt).astype(np.float64) ** 2).sum(axis=1).mean())
+        shift, spread = compared.shift, compared.target.trace
+        warnings = []
+        if not self.certified_:
+            warnings.append("a step of the alignment broke its promise; see trace_")
+        if self.choice_ == "whiten" and compared.noise_share > 0.5:
+            warnings.append(f"{100 * compared.noise_share:.0f} % of the shift is noise, and whiten is not shrunk by it")
+        return Bunch(
+            noise_share=compared.noise_share,
+            mean_share=shift.mean_share,
+            unexplained_mean=shift.unexplained,
+            samples=(self._source.samples, len(Xt)),
+            features=Xt.shape[1],
+            displacement=moved,
+            relative_displacement=float(np.sqrt(moved / spread)) if spread > 0 else (np.inf if moved > 0 else 0.0),
+            gate=f"{self.choice_}: {self.report_.sentence}",
+            label_shift=_gate.about_label_shift(shift),
+            warnings=warnings,
+        )
 
     def _move(self, X: Any, sample_domain: Any, *, forward: bool) -> np.ndarray[Any, Any]:
         check_is_fitted(self)
         X = self._check(X, "X", reset=False, min_samples=1)
         rows = slice(None) if sample_domain is None else ~source_rows(sample_domain, len(X))
         moved = X.copy()
-        if self.trace_ is None:
-            return moved
-        if self.map_ is None:
-            shift = (self.source_mean_ - self.target_mean_).astype(X.dtype)
-            moved[rows] += shift if forward else -shift
-        else:
+        if self.map_ is not None:
             moved[rows] = (self.map_ if forward else self.map_.inverse()).apply(X[rows])
         return moved
 

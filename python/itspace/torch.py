@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.dlpack import from_dlpack
 
 import itspace
-from itspace import _core
+from itspace import _compare, _core, _gate, _heads
 from itspace._arrays import covariance, integer, matrix
 
 __all__ = ["AlignLayer", "bures_wasserstein_loss"]
@@ -99,6 +99,9 @@ class AlignLayer(nn.Module):
     (``layer.train()`` and forward passes under ``no_grad``), and in ``eval`` target samples arrive at the next layer in
     the source's frame. Gradients flow through the map to the input; the state itself is not differentiated.
 
+    Adapting can hurt: ask the layers above with :meth:`gate`, which compares their predictions with and without the map
+    and closes the layer (its output is its input) where nothing speaks for the map.
+
     Parameters
     ----------
     dim : int
@@ -118,8 +121,9 @@ class AlignLayer(nn.Module):
     Notes
     -----
     A batch should have several times `rank` samples: with fewer, its remainder is biased toward the floor. Buffers
-    (all in ``state_dict``): ``mean``, ``factor``, ``remainder``, ``num_batches_tracked``, ``reference_mean``,
-    ``reference_factor``, ``reference_remainder``, ``has_reference``. Changed by hand, call :meth:`refresh`.
+    (all in ``state_dict``): ``mean``, ``factor``, ``remainder``, ``samples`` (the effective number behind the state),
+    ``num_batches_tracked``, ``reference_mean``, ``reference_factor``, ``reference_remainder``, ``reference_samples``,
+    ``has_reference``, ``is_open``. Changed by hand, call :meth:`refresh`.
 
     Examples
     --------
@@ -146,7 +150,10 @@ class AlignLayer(nn.Module):
     reference_mean: Tensor
     reference_factor: Tensor
     reference_remainder: Tensor
+    samples: Tensor
+    reference_samples: Tensor
     has_reference: Tensor
+    is_open: Tensor
 
     def __init__(
         self,
@@ -175,8 +182,10 @@ class AlignLayer(nn.Module):
             self.register_buffer(prefix + "mean", torch.zeros(dim, dtype=dtype))
             self.register_buffer(prefix + "factor", torch.zeros(dim, rank, dtype=dtype))
             self.register_buffer(prefix + "remainder", torch.ones((), dtype=dtype))
+            self.register_buffer(prefix + "samples", torch.zeros((), dtype=torch.float64))
         self.register_buffer("num_batches_tracked", torch.tensor(0, dtype=torch.long))
         self.register_buffer("has_reference", torch.tensor(False))
+        self.register_buffer("is_open", torch.tensor(True))
         self.certified = True  # whether the last step kept its promise
         self._map: tuple[Tensor, ...] | None = None
 
@@ -185,8 +194,59 @@ class AlignLayer(nn.Module):
             raise ValueError(f"the input has shape {tuple(x.shape)}; its last dimension must be dim = {self.dim}")
         if self.training:
             self._follow(x.detach().reshape(-1, self.dim))
-        if not self.has_reference:
-            return x
+        return self._moved(x) if self.has_reference and self.is_open else x
+
+    @torch.no_grad()
+    def gate(self, x: Tensor, head: Any) -> dict[str, Any]:
+        """Ask the layers above whether the map helps, and open or close the layer; the state stays.
+
+        Parameters
+        ----------
+        x : Tensor of shape (..., dim)
+            Inputs of the target, some hundreds of samples: what is read off them is a histogram of classes.
+        head : callable
+            The layers above: from the output of this layer to logits or probabilities of shape (n, K), or labels (n,).
+
+        Returns
+        -------
+        dict
+            ``decision`` (the map's name, or "none"), ``sentence``, ``shift`` and ``candidates``; as `report_` of
+            :class:`itspace.sklearn.CovarianceAligner`.
+        """
+        if not self.has_reference or self.num_batches_tracked == 0:
+            raise ValueError("the layer has no reference or has seen no batch: there is no map to decide about yet")
+        answers = {"none": _answers(head(x)), self.map: _answers(head(self._moved(x)))}
+        predictions = _heads.numbers_of(answers)
+        shift = self._shift()
+        decision = _gate.decide(shift, predictions)
+        self.is_open.fill_(decision.choice != "none")
+        return {
+            "decision": decision.choice,
+            "sentence": decision.sentence,
+            "shift": shift._asdict(),
+            "candidates": {name: p._asdict() for name, p in predictions.items()},
+        }
+
+    def _shift(self) -> _gate.Shift:
+        """What the two models say. Noise is that of normal samples; what clusters the source has is not known here."""
+        running = _array(self.factor.double()), float(self.remainder)
+        reference = _array(self.reference_factor.double()), float(self.reference_remainder)
+        squared_move = float(((self.mean - self.reference_mean).double() ** 2).sum())
+        covariance = _compare.monge_parts(running, reference)[1]
+        variance = float((reference[0] ** 2).sum()) + self.dim * reference[1]
+        counts = max(float(self.samples), 1.0), max(float(self.reference_samples), 1.0)
+        total = squared_move + covariance
+        seen = _compare.kept(_compare.expected_displacement(*reference, *counts), covariance)
+        return _gate.Shift(
+            mean_share=squared_move / total if total > 0 else 0.0,
+            mean_kept=_compare.kept(variance * (1 / counts[0] + 1 / counts[1]), squared_move),
+            covariance=covariance / variance,
+            covariance_kept=seen,
+            covariance_kept_scaled=seen,
+            unexplained=None,
+        )
+
+    def _moved(self, x: Tensor) -> Tensor:
         scalar, basis, update, mean_from, mean_to = self._current_map()
         # A = c I + Q (core - c I) Q', applied to rows: two skinny products that autograd sees.
         centred = x - mean_from
@@ -196,18 +256,22 @@ class AlignLayer(nn.Module):
         """Take the running state as the reference frame that inputs are moved into."""
         if self.num_batches_tracked == 0:
             raise ValueError("the layer has seen no batch; run the source through it in training first")
-        for name in ("mean", "factor", "remainder"):
+        for name in ("mean", "factor", "remainder", "samples"):
             getattr(self, "reference_" + name).copy_(getattr(self, name))
         self.has_reference.fill_(True)
+        self.is_open.fill_(True)
         self.refresh()
 
     def set_reference(self, features: Tensor) -> None:
         """Take the mean and covariance of features, one sample per row, as the reference frame."""
-        mean, factor, remainder = self._model(features.detach().reshape(-1, self.dim), "features")
+        rows = features.detach().reshape(-1, self.dim)
+        mean, factor, remainder = self._model(rows, "features")
         self.reference_mean.copy_(mean)
         self.reference_factor.copy_(factor)
         self.reference_remainder.fill_(remainder)
+        self.reference_samples.fill_(len(rows))
         self.has_reference.fill_(True)
+        self.is_open.fill_(True)
         self.refresh()
 
     def reset_running_stats(self) -> None:
@@ -215,6 +279,7 @@ class AlignLayer(nn.Module):
         self.mean.zero_()
         self.factor.zero_()
         self.remainder.fill_(1)
+        self.samples.zero_()
         self.num_batches_tracked.zero_()
         self.refresh()
 
@@ -240,6 +305,9 @@ class AlignLayer(nn.Module):
             factor = _tensor(result.factor, self.factor)
             mean = _tensor(target.mean, self.mean)
             remainder = itspace.model_of(target, result.factor, floor=self.floor).remainder
+        # The variance of an average with these shares, in samples.
+        rest = (1 - share) ** 2 / float(self.samples) if share < 1 else 0.0
+        self.samples.fill_(1 / (share**2 / len(batch) + rest))
         self.factor.copy_(factor)
         self.mean.lerp_(mean, share)
         self.remainder.mul_(1 - share).add_(share * remainder)
@@ -320,6 +388,18 @@ class _FeaturesLoss(torch.autograd.Function):
     def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
         gradient, of_features = ctx.saved_tensors
         return upstream * gradient, None if of_features is None else upstream * of_features
+
+
+def _answers(answer: Any) -> np.ndarray[Any, Any]:
+    """Labels or probabilities; rows of a float tensor that are no probabilities are logits."""
+    values = answer.detach().cpu() if isinstance(answer, Tensor) else torch.as_tensor(answer)
+    if values.ndim > 1:
+        values = values.reshape(-1, values.shape[-1])
+        if values.is_floating_point() and values.shape[1] > 1:
+            values = values.double()
+            shares = bool((values >= 0).all()) and bool(((values.sum(dim=1) - 1).abs() < 1e-3).all())
+            values = values if shares else values.softmax(dim=1)
+    return _array(values)
 
 
 def _check_tensor(name: str, tensor: Any) -> None:

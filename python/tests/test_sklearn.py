@@ -63,7 +63,7 @@ def routed():
 @pytest.mark.parametrize("rank", [3, 8])
 def test_map_is_that_of_the_dense_formulas_between_the_models(domains, kind, rank):
     Xs, Xt = domains
-    aligner = CovarianceAligner(rank=rank, steps=60, solver="ritz", map=kind).fit(Xs, Xt)
+    aligner = CovarianceAligner(rank=rank, steps=60, solver="ritz", map=kind, shrink=False).fit(Xs, Xt)
     # At the floor both factors are the rank-r truncations, so both models are known from eigendecompositions.
     models = []
     for X in (Xt, Xs):
@@ -77,25 +77,25 @@ def test_map_is_that_of_the_dense_formulas_between_the_models(domains, kind, ran
 
 def test_full_rank_map_gives_target_samples_the_source_mean_and_covariance(domains):
     Xs, Xt = domains
-    mapped = CovarianceAligner(rank=8, steps=30, solver="ritz", floor=1e-12).fit(Xs, Xt).transform(Xt)
+    exact = {"map": "monge", "shrink": False, "solver": "ritz", "floor": 1e-12}
+    mapped = CovarianceAligner(rank=8, steps=30, **exact).fit(Xs, Xt).transform(Xt)
     assert np.allclose(mapped.mean(axis=0), Xs.mean(axis=0), atol=1e-9)
     assert np.abs(np.cov(mapped.T) - np.cov(Xs.T)).max() < 1e-6 * np.abs(np.cov(Xs.T)).max()
 
 
 def test_mean_map_shifts_and_does_nothing_else(domains):
     Xs, Xt = domains
-    aligner = CovarianceAligner(map="mean").fit(Xs, Xt)
+    aligner = CovarianceAligner(map="mean", shrink=False).fit(Xs, Xt)
     shift = Xs.mean(axis=0) - Xt.mean(axis=0)
     assert np.allclose(aligner.transform(Xt), Xt + shift, atol=1e-12)
     assert np.allclose(aligner.inverse_transform(aligner.transform(Xt)), Xt, atol=1e-12)
     assert np.isclose(aligner.harm_report_.displacement, shift @ shift)
     assert np.isclose(aligner.harm_report_.relative_displacement**2, shift @ shift / np.trace(np.cov(Xt.T)))
-    assert aligner.harm_report_.touched_variance == 0
     constant = np.ones((5, 8))
-    assert np.allclose(CovarianceAligner(map="mean").fit(Xs, constant).transform(constant), Xs.mean(axis=0))
+    assert np.allclose(CovarianceAligner(map="mean", shrink=False).fit(Xs, constant).transform(constant), Xs.mean(axis=0))
 
 
-@pytest.mark.parametrize("kind", ["monge", "whiten", "mean"])
+@pytest.mark.parametrize("kind", ["auto", "none", "mean", "scale", "scale+monge", "monge", "whiten"])
 def test_inverse_transform_undoes_transform(domains, kind):
     Xs, Xt = domains
     aligner = CovarianceAligner(rank=3, map=kind).fit(Xs, Xt)
@@ -111,19 +111,105 @@ def test_trace_and_report_tell_what_happened(domains):
     root = power(covariance, 0.5)
     definition = (factor**2).sum() + np.trace(covariance) - 2 * np.linalg.svd(root @ factor, compute_uv=False).sum()
     assert np.isclose(objective[-1], definition, rtol=1e-9)
-    # The displacement is an expectation under the model of the target; at full rank the samples are the model.
-    full = CovarianceAligner(rank=8, steps=40, solver="ritz", floor=1e-12).fit(Xs, Xt)
+    # The shares are those of the map that is not shrunk; at full rank the samples are the model.
+    full = CovarianceAligner(rank=8, steps=40, solver="ritz", floor=1e-12, map="monge", shrink=False).fit(Xs, Xt)
     moved = full.transform(Xt) - Xt
-    mean_square = (moved.mean(axis=0) ** 2).sum() + moved.var(axis=0, ddof=1).sum()
-    assert np.isclose(full.harm_report_.displacement, mean_square, rtol=1e-5)
-    assert 0 < full.harm_report_.mean_share < 1
+    mean_square = (moved**2).sum(axis=1).mean()
+    report = full.harm_report_
+    assert np.isclose(report.displacement, mean_square)
+    assert np.isclose(report.relative_displacement**2, mean_square / np.trace(np.cov(Xt.T)))
+    of_mean, of_covariance = (moved.mean(axis=0) ** 2).sum(), moved.var(axis=0, ddof=1).sum()
+    assert np.isclose(report.mean_share, of_mean / (of_mean + of_covariance), rtol=1e-5)
+    assert report.samples == (300, 250) and report.features == 8
 
 
-def test_report_warns_of_too_few_samples(domains):
+def test_report_says_what_is_noise_and_warns_of_nothing_else(domains):
     Xs, Xt = domains
-    report = CovarianceAligner(rank=3).fit(Xs, Xt[:5]).harm_report_
-    assert any("5 samples" in sentence for sentence in report.warnings)
-    assert CovarianceAligner(rank=3).fit(Xs, Xt).harm_report_.warnings == []
+    few, many = (CovarianceAligner(rank=3).fit(Xs, X).harm_report_ for X in (Xt[:12], Xt))
+    assert many.noise_share < few.noise_share <= 1
+    assert CovarianceAligner(rank=3).fit(Xs[::2], Xs[1::2]).harm_report_.noise_share > 0.5
+    assert few.warnings == many.warnings == []
+    unshrunk = CovarianceAligner(rank=3, map="whiten").fit(Xs[::2], Xs[1::2]).harm_report_
+    assert "whiten is not shrunk" in unshrunk.warnings[0]
+
+
+# Whether to adapt.
+
+
+def classes(rng, count=5, samples=1500, features=10):
+    """Labelled samples of a few classes, and a classifier of them."""
+    centres = 3 * rng.normal(size=(count, features))
+    labels = rng.integers(count, size=samples)
+    X = centres[labels] + rng.normal(size=(samples, features))
+    return X, labels, LogisticRegression().fit(X[::2], labels[::2])
+
+
+def test_auto_adapts_where_the_classifier_collapses(rng):
+    X, labels, head = classes(rng)
+    Xs, Xt, yt = X[::2], 4 * X[1::2] + 25, labels[1::2]
+    before = head.score(Xt, yt)
+    aligner = CovarianceAligner().fit(Xs).adapt(Xt, head=head)
+    assert aligner.choice_ == "scale" and aligner.report_.evidence == "probabilities"
+    assert head.score(aligner.transform(Xt), yt) > 0.95 > 0.5 > before
+    assert set(aligner.report_.candidates) == {"none", "mean", "scale", "scale+monge", "monge"}
+    assert aligner.report_.candidates["none"]["spread"] < aligner.report_.candidates["scale"]["spread"]
+    same = CovarianceAligner().fit(Xs, Xt, head=head.predict_proba)
+    assert same.report_ == aligner.report_ and np.array_equal(same.transform(Xt), aligner.transform(Xt))
+
+
+def test_auto_asks_a_classifier_without_probabilities_for_labels(rng):
+    X, labels, head = classes(rng)
+    aligner = CovarianceAligner().fit(X[::2], 4 * X[1::2] + 25, head=head.predict)
+    assert aligner.choice_ == "scale" and aligner.report_.evidence == "labels"
+    assert all(numbers["information"] is None for numbers in aligner.report_.candidates.values())
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_auto_leaves_halves_of_one_domain_alone(rng, with_head):
+    X, _, head = classes(rng)
+    aligner = CovarianceAligner().fit(X[::2], X[1::2], head=head if with_head else None)
+    assert aligner.choice_ == "none" and aligner.map_ is None
+    assert np.array_equal(aligner.transform(X), X) and np.array_equal(aligner.inverse_transform(X), X)
+    assert aligner.harm_report_.displacement == 0 and aligner.harm_report_.gate.startswith("none: left alone")
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_auto_leaves_thinned_classes_alone(rng, with_head):
+    X, labels, head = classes(rng, samples=3000)
+    rows = np.flatnonzero((labels > 2) | (np.arange(len(X)) % 20 == 1))
+    Xt = X[rows[rows % 2 == 1]]
+    aligner = CovarianceAligner().fit(X[::2], Xt, head=head if with_head else None)
+    assert aligner.choice_ == "none", aligner.report_
+    assert "other class shares alone explain" in aligner.harm_report_.label_shift
+    # A map would have cost something here.
+    mapped = CovarianceAligner(map="monge").fit(X[::2], Xt).transform(Xt)
+    yt = labels[rows[rows % 2 == 1]]
+    assert head.score(mapped, yt) < head.score(Xt, yt) - 0.03
+
+
+@pytest.mark.parametrize("with_head", [True, False])
+def test_auto_undoes_a_drift_of_the_covariance_alone(rng, with_head):
+    X, _, head = classes(rng, features=30)
+    X -= X.mean(axis=0)
+    directions = np.linalg.eigh(np.cov(X.T))[1][:, -3:]
+    drifted = X[1::2] + (X[1::2] @ directions * 5) @ directions.T
+    aligner = CovarianceAligner(rank=6).fit(X[::2], drifted, head=head if with_head else None)
+    assert aligner.choice_ == "monge", aligner.report_
+
+
+def test_a_map_that_was_asked_for_is_used(domains):
+    Xs, Xt = domains
+    for kind in ("none", "mean", "scale", "scale+monge", "monge", "whiten"):
+        aligner = CovarianceAligner(rank=3, map=kind).fit(Xs, Xt)
+        assert aligner.choice_ == aligner.report_.decision == kind
+    assert np.array_equal(CovarianceAligner(map="none").fit(Xs, Xt).transform(Xt), Xt)
+
+
+def test_samples_that_do_not_vary_are_left_alone(domains):
+    Xs, _ = domains
+    constant = np.ones((5, 8))
+    assert CovarianceAligner().fit(constant, constant).choice_ == "none"
+    assert np.isfinite(CovarianceAligner().fit(Xs, constant).transform(constant)).all()
 
 
 # What fit takes.
@@ -194,13 +280,14 @@ def test_source_rows_come_back_unchanged(domains):
     assert np.array_equal(aligner.transform(Xs, sample_domain=np.ones(300)), Xs)
 
 
-def test_fewer_samples_than_rank_stay_finite_and_are_warned_of():
+@pytest.mark.parametrize("kind", ["auto", "mean", "scale", "scale+monge", "monge", "whiten"])
+@pytest.mark.parametrize("samples", [2, 3, 7])
+def test_fewer_samples_than_rank_stay_finite(kind, samples):
     rng = np.random.default_rng(0)
-    Xs, Xt = rng.normal(size=(10, 100)), rng.normal(size=(7, 100))
-    aligner = CovarianceAligner(rank=16).fit(Xs, Xt)
-    assert np.isfinite(aligner.transform(Xt)).all()
-    assert any("7 samples" in sentence for sentence in aligner.harm_report_.warnings)
-    assert any("condition number" in sentence for sentence in aligner.harm_report_.warnings)
+    Xs, Xt = rng.normal(size=(10, 100)), rng.normal(size=(samples, 100))
+    for shrink in (True, False):
+        aligner = CovarianceAligner(rank=16, map=kind, shrink=shrink).fit(Xs, Xt)
+        assert np.isfinite(aligner.transform(Xt)).all()
 
 
 def test_warm_start_goes_on_where_the_last_target_left(domains):
@@ -256,8 +343,11 @@ def test_random_state_repeats(domains):
         (ValueError, "cubic", lambda a, s, t: a.set_params(solver="cubic").fit(s, t)),
         (ValueError, "alpha", lambda a, s, t: a.set_params(alpha=2.5).fit(s, t)),
         (ValueError, "floor", lambda a, s, t: a.set_params(floor=0).fit(s, t)),
-        (ValueError, "target's samples are all equal", lambda a, s, t: a.fit(s, np.ones_like(t))),
-        (ValueError, "source's samples are all equal", lambda a, s, t: a.fit(np.ones_like(s), t)),
+        (ValueError, "target's samples are all equal", lambda a, s, t: a.set_params(map="monge").fit(s, np.ones_like(t))),
+        (ValueError, "source's samples are all equal", lambda a, s, t: a.set_params(map="monge").fit(np.ones_like(s), t)),
+        (ValueError, "head was given without a target", lambda a, s, t: a.fit(s, head=len)),
+        (ValueError, "asks no head", lambda a, s, t: a.set_params(map="mean").fit(s, t, head=len)),
+        (TypeError, "head is int", lambda a, s, t: a.fit(s, t, head=3)),
         (NotFittedError, "not fitted", lambda a, s, t: a.transform(t)),
         (NotFittedError, "not fitted", lambda a, s, t: a.adapt(t)),
     ],

@@ -204,3 +204,68 @@ def test_a_bad_batch_leaves_the_state_as_it_is():
         with pytest.raises(ValueError):
             layer(bad)
     assert all(torch.equal(before[k], v) for k, v in layer.state_dict().items())
+
+
+# The gate: the layers above are asked whether the map helps.
+
+
+def two_domains():
+    """A layer that knows both, labelled samples of both, and a linear head of the source."""
+    centres = 4 * randn(4, 6, seed=3)
+    labels = torch.arange(800) % 4
+    source = centres[labels] + randn(800, 6, seed=4)
+    target = 3 * (centres[labels] + randn(800, 6, seed=5)) + 20
+    layer = AlignLayer(6, 5, momentum=None, dtype=torch.float64)
+    layer(source)
+    layer.keep_reference()
+    layer.reset_running_stats()
+    layer(target)
+    return layer.eval(), source, target, labels, lambda x: 2 * x @ centres.T - (centres**2).sum(dim=1)
+
+
+def test_gate_opens_where_the_head_collapses_and_closes_where_it_does_not():
+    layer, source, target, labels, head = two_domains()
+    report = layer.gate(target, head)
+    assert report["decision"] == "monge" and layer.is_open
+    assert (head(layer(target)).argmax(dim=1) == labels).double().mean() > 0.9
+    # Samples that the head judges well already: whatever the map does, it stays out.
+    report = layer.gate(source, head)
+    assert report["decision"] == "none" and report["sentence"].startswith("left alone")
+    assert not layer.is_open and layer(source) is source
+    layer.keep_reference()
+    assert layer.is_open
+
+
+def test_gate_reads_logits_probabilities_and_labels():
+    layer, _, target, _, head = two_domains()
+    logits = layer.gate(target, head)
+    assert logits["candidates"]["none"]["information"] is not None
+    probabilities = layer.gate(target, lambda x: head(x).softmax(dim=1))
+    assert probabilities["candidates"] == logits["candidates"]
+    labels = layer.gate(target, lambda x: head(x).argmax(dim=1))
+    assert labels["decision"] == "monge" and labels["candidates"]["none"]["information"] is None
+
+
+def test_the_gate_is_part_of_the_state():
+    layer, source, _, _, head = two_domains()
+    layer.gate(source, head)
+    other = AlignLayer(6, 5, dtype=torch.float64)
+    other.load_state_dict(layer.state_dict())
+    assert not other.is_open and other.eval()(source) is source
+
+
+def test_samples_behind_the_state_are_counted_as_the_variance_of_the_average():
+    layer = AlignLayer(3, 1, momentum=0.25, dtype=torch.float64)
+    shares = torch.tensor([1.0], dtype=torch.float64)
+    counts = [40, 60, 80]
+    for k, count in enumerate(counts):
+        layer(randn(count, 3, seed=k))
+        if k:
+            shares = torch.cat([0.75 * shares, torch.tensor([0.25], dtype=torch.float64)])
+    assert torch.isclose(layer.samples, 1 / (shares**2 / torch.tensor(counts)).sum())
+
+
+def test_gate_needs_a_map():
+    layer = AlignLayer(6, 2, dtype=torch.float64)
+    with pytest.raises(ValueError, match="no map to decide about"):
+        layer.gate(randn(10, 6, seed=1), lambda x: x)

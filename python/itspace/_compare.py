@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What moved between two domains and how much of it is noise; and the maps that undo it, each shrunk by that noise.
+
+A map keeps the share t = max(0, 1 - noise/observed) of a shift (positive-part James-Stein), separately for the mean,
+for each feature's scale and for the low-rank part: the displacement interpolation x + t (T(x) - x), which is the
+identity where nothing is seen beyond noise.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+import itspace
+from itspace._gate import Shift
+
+Array = np.ndarray[Any, Any]
+# Samples and a factor to start from (None: the best of the samples), to the model's factor and remainder.
+FitModel = Callable[[Array, Optional[Array]], Tuple[Array, float]]
+
+_SAME_DEVIATION = 1e-3
+_CLUSTERS = 20
+_ROWS_PER_CLUSTER = 5
+_CLUSTERED_ROWS = 500
+_LLOYD_RUNS = 2
+_LLOYD_STEPS = 10
+_LLOYD_TOLERANCE = 1e-3
+_MIX_STEPS = 100
+_MIX_TOLERANCE = 1e-10
+
+
+class AffineMap:
+    """x -> mean_to + D_out (c I + Q (core - c I) Q') D_in (x - mean_from), two skinny products a sample."""
+
+    def __init__(
+        self,
+        mean_from: Array,
+        mean_to: Array,
+        *,
+        scale_in: Optional[Array] = None,
+        scale_out: Optional[Array] = None,
+        scalar: float = 1.0,
+        basis: Optional[Array] = None,
+        core: Optional[Array] = None,
+    ) -> None:
+        self.mean_from, self.mean_to = mean_from, mean_to
+        self.scale_in, self.scale_out = scale_in, scale_out
+        self.scalar, self.basis, self.core = scalar, basis, core
+
+    def apply(self, X: Array) -> Array:
+        moved: Array = X - self.mean_from.astype(X.dtype)
+        if self.scale_in is not None:
+            moved *= self.scale_in.astype(X.dtype)
+        if self.basis is not None and self.core is not None:
+            update = (self.core - self.scalar * np.eye(len(self.core))).T @ self.basis.T
+            along = moved @ self.basis.astype(X.dtype)
+            moved *= X.dtype.type(self.scalar)
+            moved += along @ update.astype(X.dtype)
+        if self.scale_out is not None:
+            moved *= self.scale_out.astype(X.dtype)
+        moved += self.mean_to.astype(X.dtype)
+        return moved
+
+    def inverse(self) -> AffineMap:
+        return AffineMap(
+            self.mean_to,
+            self.mean_from,
+            scale_in=None if self.scale_out is None else 1 / self.scale_out,
+            scale_out=None if self.scale_in is None else 1 / self.scale_in,
+            scalar=1 / self.scalar,
+            basis=self.basis,
+            core=None if self.core is None else np.linalg.inv(self.core),
+        )
+
+
+class Side:
+    """One domain: its moments, and how sure they are."""
+
+    def __init__(self, X: Array) -> None:
+        self.samples = len(X)
+        self.mean = X.mean(axis=0, dtype=np.float64)
+        self.deviations = np.zeros(X.shape[1])
+        self.log_deviation_noise = np.zeros(X.shape[1])  # variance of the logarithm of each estimated deviation
+        squares, fourths = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+        for rows in _chunks(X):
+            centred = (rows - self.mean) ** 2
+            squares += centred.sum(axis=0)
+            fourths += (centred**2).sum(axis=0)
+        variance = squares / max(1, self.samples - 1)
+        # What rounding of the mean leaves of a constant is no variance.
+        constant = variance <= (10 * np.finfo(X.dtype).eps * np.abs(self.mean)) ** 2
+        variance[constant] = 0
+        self.deviations = np.sqrt(variance)
+        kurtosis = np.where(constant, 1, fourths / self.samples / np.where(constant, 1, variance**2))
+        self.log_deviation_noise = np.maximum(kurtosis - 1, 0) / (4 * self.samples)
+
+    @property
+    def trace(self) -> float:
+        return float((self.deviations**2).sum())
+
+    def standardised(self, X: Array) -> Array:
+        varies = self.deviations > 0
+        factors = np.where(varies, 1 / np.where(varies, self.deviations, 1), 0)
+        return np.ascontiguousarray((X - self.mean.astype(X.dtype)) * factors.astype(X.dtype))
+
+
+class Clusters(NamedTuple):
+    """The source as a mix of a few clusters; a change of class shares is another mix of them."""
+
+    means: Array  # k x d
+    noise: Array  # k: the squared error of each mean
+
+
+class Source(Side):
+    """The source: a side, its two models (plain and standardised), its noise and its clusters."""
+
+    def __init__(self, X: Array, fit: FitModel, seed: int) -> None:
+        super().__init__(X)
+        self.seed = seed
+        self.plain = fit(X, None)
+        self.plain_noise = halves_displacement(X, self.plain[0], fit, seed)
+        unit = self._common_deviation()
+        if unit is not None:  # users standardise by the source, most often: then the two models are one
+            self.scaled = self.plain[0] / unit, self.plain[1] / unit**2
+            self.scaled_noise = self.plain_noise / unit**2
+        else:
+            Z = self.standardised(X)
+            self.scaled = fit(Z, None)
+            self.scaled_noise = halves_displacement(Z, self.scaled[0], fit, seed)
+        self.clusters = clusters_of(X, self.mean, self.plain[0], seed)
+
+    def _common_deviation(self) -> Optional[float]:
+        varying = self.deviations[self.deviations > 0]
+        if len(varying) == 0 or np.ptp(varying) > _SAME_DEVIATION * varying.max():
+            return None
+        return float(varying.mean())
+
+
+class Comparison:
+    """A target beside its source: what moved, what is kept of it, and the maps."""
+
+    def __init__(self, source: Source, X: Array, fit: FitModel, plain: Optional[Tuple[Array, float]] = None) -> None:
+        self.source, self.target = source, Side(X)
+        target = self.target
+        self.move = source.mean - target.mean
+        squared_move = float(self.move @ self.move)
+        mean_noise = source.trace / source.samples + target.trace / target.samples
+        self.mean_kept = kept(mean_noise, squared_move)
+        self.plain = fit(X, source.plain[0]) if plain is None else plain
+        Z = target.standardised(X)
+        self.scaled = fit(Z, source.scaled[0])
+        self._plain_map, covariance = monge_parts(self.plain, source.plain)
+        self._scaled_map, scaled_covariance = monge_parts(self.scaled, source.scaled)
+        noise = (source.plain_noise + halves_displacement(X, source.plain[0], fit, source.seed)) / 4
+        scaled_noise = (source.scaled_noise + halves_displacement(Z, source.scaled[0], fit, source.seed)) / 4
+        self.covariance_kept = kept(noise, covariance)
+        self.scaled_kept = kept(scaled_noise, scaled_covariance)
+        self.deviations_kept = self._kept_of_deviations()
+        self.noise_share = min(1.0, (mean_noise + noise) / max(squared_move + covariance, 1e-300))
+        total = squared_move + covariance
+        self.shift = Shift(
+            mean_share=squared_move / total if total > 0 else 0.0,
+            mean_kept=self.mean_kept,
+            covariance=covariance / source.trace if source.trace > 0 else np.inf,
+            covariance_kept=self.covariance_kept,
+            covariance_kept_scaled=self.scaled_kept,
+            unexplained=unexplained_move(source.clusters, source.mean, target) if self.mean_kept > 0 else 0.0,
+        )
+
+    def _ratios(self) -> Array:
+        """sigma_source/sigma_target of each feature; 1 where one side has nothing to scale by."""
+        both = (self.source.deviations > 0) & (self.target.deviations > 0)
+        return np.where(both, self.source.deviations / np.where(both, self.target.deviations, 1), 1.0)
+
+    def _kept_of_deviations(self) -> Array:
+        squared = np.log(self._ratios()) ** 2
+        noise = self.source.log_deviation_noise + self.target.log_deviation_noise
+        return np.where(squared > 0, np.maximum(0, 1 - noise / np.where(squared > 0, squared, 1)), 0.0)
+
+    def map(self, kind: str, shrink: bool = True) -> AffineMap:
+        """The map of a kind: mean, scale, scale+monge or monge."""
+        target = self.target
+        mean_to = target.mean + (self.mean_kept if shrink else 1.0) * self.move
+        if kind == "mean":
+            return AffineMap(target.mean, mean_to)
+        if kind == "monge":
+            # Of the two frames the one with less noise: a few rare large values make most of it in one of them.
+            share = max(self.covariance_kept, self.scaled_kept) if shrink else 1.0
+            scalar, basis, core = _toward(self._plain_map, share)
+            return AffineMap(target.mean, mean_to, scalar=scalar, basis=basis, core=core)
+        factors = 1 + (self.deviations_kept if shrink else 1.0) * (self._ratios() - 1)
+        if kind == "scale":
+            return AffineMap(target.mean, mean_to, scale_out=factors)
+        scalar, basis, core = _toward(self._scaled_map, self.scaled_kept if shrink else 1.0)
+        units = np.where(target.deviations > 0, target.deviations, 1.0)
+        return AffineMap(
+            target.mean, mean_to, scale_in=1 / units, scale_out=units * factors, scalar=scalar, basis=basis, core=core
+        )
+
+
+def halves_displacement(X: Array, start: Array, fit: FitModel, seed: int) -> float:
+    """Squared displacement of the map between two random halves: four times the noise of a shift seen from all of X."""
+    if len(X) < 4:
+        return np.inf
+    rows = np.random.default_rng(seed).permutation(len(X))
+    halves = [np.ascontiguousarray(X[np.sort(part)]) for part in np.array_split(rows, 2)]
+    first = fit(halves[0], start)
+    return monge_parts(fit(halves[1], first[0]), first)[1]
+
+
+def expected_displacement(factor: Array, remainder: float, samples_from: float, samples_to: float) -> float:
+    """The average of W2^2 between the covariances of two samples of the model's normal distribution, to first order.
+
+    (c/2) [sum_ij l_i l_j/(l_i + l_j) + sum_i l_i/2] over the eigenvalues l, with c = 1/n + 1/n'; those outside the
+    factor are all the remainder, so that the double sum is r x r and closed terms.
+    """
+    inside = np.linalg.svd(factor, compute_uv=False) ** 2 + remainder
+    outside = len(factor) - len(inside)
+    pairs = float((np.outer(inside, inside) / np.add.outer(inside, inside)).sum())
+    pairs += 2 * outside * float((inside * remainder / (inside + remainder)).sum()) + outside**2 * remainder / 2
+    total = float(inside.sum()) + outside * remainder
+    return (1 / samples_from + 1 / samples_to) / 2 * (pairs + total / 2)
+
+
+def clusters_of(X: Array, mean: Array, factor: Array, seed: int) -> Clusters:
+    """k-means in the span of the factor, the best of some seeded runs on a share of the rows; means in all features."""
+    basis = np.linalg.qr(factor)[0]
+    low = (X - mean.astype(X.dtype)) @ basis.astype(X.dtype)
+    count = max(1, min(_CLUSTERS, len(X) // _ROWS_PER_CLUSTER))
+    random = np.random.default_rng(seed)
+    rows = low if len(low) <= _CLUSTERED_ROWS else low[np.sort(random.permutation(len(low))[:_CLUSTERED_ROWS])]
+    centres = min((_lloyd(rows, count, random) for _ in range(_LLOYD_RUNS)), key=lambda run: run[1])[0]
+    member = _membership(_nearest(low, centres)[0], len(centres))
+    counts = member.sum(axis=0)
+    member, counts = member[:, counts > 0].astype(X.dtype), counts[counts > 0]
+    means = (member.T @ X).astype(np.float64) / counts[:, None]
+    squares = (member.T.astype(np.float64) @ (X.astype(np.float64) ** 2).sum(axis=1)) / counts
+    return Clusters(means, np.maximum(0, squares - (means**2).sum(axis=1)) / counts)
+
+
+def _lloyd(rows: Array, count: int, random: np.random.Generator) -> Tuple[Array, float]:
+    """Centres and the sum of squared distances to them, from centres drawn far apart (k-means++)."""
+    chosen = [int(random.integers(len(rows)))]
+    distances = ((rows - rows[chosen[0]]) ** 2).sum(axis=1)
+    while len(chosen) < count and distances.any():
+        reach = np.cumsum(distances)
+        chosen.append(int(np.searchsorted(reach, random.random() * reach[-1], side="right")))
+        distances = np.minimum(distances, ((rows - rows[chosen[-1]]) ** 2).sum(axis=1))
+    centres = rows[chosen]
+    labels, total = _nearest(rows, centres)
+    for _ in range(_LLOYD_STEPS):
+        member = _membership(labels, len(centres))
+        counts = member.sum(axis=0)[:, None]
+        centres = np.where(counts > 0, member.T.astype(rows.dtype) @ rows / np.maximum(counts, 1), centres)
+        before, (labels, total) = total, _nearest(rows, centres)
+        if total >= before * (1 - _LLOYD_TOLERANCE):
+            break
+    return centres, total
+
+
+def _membership(labels: Array, count: int) -> Array:
+    member: Array = labels[:, None] == np.arange(count)
+    return member
+
+
+def _nearest(rows: Array, centres: Array) -> Tuple[Array, float]:
+    distances = (centres**2).sum(axis=1) - 2 * rows @ centres.T
+    return distances.argmin(axis=1), float(distances.min(axis=1).sum() + (rows**2).sum())
+
+
+def unexplained_move(clusters: Clusters, source_mean: Array, target: Side) -> float:
+    """The share of the mean's squared move that is left when the source's clusters may be mixed anew, beyond noise."""
+    centred = clusters.means - source_mean
+    move = target.mean - source_mean
+    weights = nearest_mix(centred, move)
+    left = float(((weights @ centred - move) ** 2).sum())
+    noise = target.trace / target.samples + float((weights**2 * clusters.noise).sum())
+    squared = float(move @ move)
+    return max(0.0, left - noise) / squared if squared > 0 else 0.0
+
+
+def nearest_mix(points: Array, goal: Array) -> Array:
+    """Weights on the simplex whose mix of the points is nearest to the goal, by active sets."""
+    gram, inner = points @ points.T, points @ goal
+    count = len(points)
+    weights = np.zeros(count)
+    weights[int(np.argmin(np.diag(gram) - 2 * inner))] = 1
+    active = weights > 0
+    slack = _MIX_TOLERANCE * max(float(np.abs(gram).max()), float(np.abs(inner).max()), 1e-300)
+    for _ in range(_MIX_STEPS):
+        wanted = _mix_of(gram, inner, active)
+        while wanted[active].min() < 0:  # go as far as the weights stay valid, and leave out who reached 0
+            falling = active & (wanted < 0)
+            step = float((weights[falling] / (weights[falling] - wanted[falling])).min())
+            weights = weights + step * (wanted - weights)
+            active &= weights > _MIX_TOLERANCE
+            weights = np.where(active, weights, 0.0)
+            wanted = _mix_of(gram, inner, active)
+        weights = wanted
+        slopes = gram @ weights - inner
+        entering = int(np.argmin(slopes))
+        if active[entering] or slopes[entering] >= slopes[active].max() - slack:
+            break
+        active[entering] = True
+    return weights
+
+
+def _mix_of(gram: Array, inner: Array, active: Array) -> Array:
+    """The best weights with sum 1 on the active points, of any sign."""
+    chosen = np.flatnonzero(active)
+    size = len(chosen)
+    system = np.ones((size + 1, size + 1))
+    system[:size, :size] = gram[np.ix_(chosen, chosen)]
+    system[size, size] = 0
+    weights = np.zeros(len(inner))
+    weights[chosen] = np.linalg.lstsq(system, np.append(inner[chosen], 1.0), rcond=None)[0][:size]
+    return weights
+
+
+def kept(noise: float, observed: float) -> float:
+    """The share of an observed square that is beyond its noise."""
+    return max(0.0, 1 - noise / observed) if observed > 0 else 0.0
+
+
+def monge_parts(model: Tuple[Array, float], to: Tuple[Array, float]) -> Tuple[Dict[str, Any], float]:
+    """The Monge map between two centred models as its parts, and its squared displacement."""
+    if min(model[1], to[1]) <= 0:  # samples that do not vary: there is nothing to map
+        return {"scalar": 1.0, "basis": np.eye(len(model[0]), 1), "core": np.eye(1)}, 0.0
+    zeros = np.zeros(len(model[0]))
+    first, second = (itspace.LowRankGaussian(factor, zeros, remainder) for factor, remainder in (model, to))
+    transport = itspace.TransportMap.from_models(first, second)
+    return transport.parts(), max(0.0, float(transport.displacement))
+
+
+def _toward(parts: Dict[str, Any], share: float) -> Tuple[float, Array, Array]:
+    """I + share (A - I), in the form of the parts."""
+    core = np.asarray(parts["core"])
+    identity = np.eye(len(core))
+    return 1 + share * (float(parts["scalar"]) - 1), np.asarray(parts["basis"]), identity + share * (core - identity)
+
+
+def _chunks(X: Array, rows: int = 4096) -> Any:
+    for begin in range(0, len(X), rows):
+        yield X[begin : begin + rows].astype(np.float64)

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When to adapt, and with which map: the rule alone, from numbers to a decision and a sentence.
+
+Two kinds of evidence go in. What the two domains' moments say (:class:`Shift`), and, where a classifier is there, how
+its predictions on the target look before and after each candidate map (:class:`Predictions`). No label is used.
+
+The constants were chosen on real source-target pairs, family by family left out; docs/should-i-adapt.md has the table,
+the reasons and the rules that did not work.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+
+CANDIDATES = ("none", "mean", "scale", "scale+monge", "monge")
+
+# Shares of log K, K the number of classes.
+CLEAR_RISE = 0.10  # of the spread of the predicted classes: the classifier had collapsed onto few classes
+LOST_INFORMATION = -0.10  # more than this lost in mutual information, and the rise is no better order but more noise
+SECOND_RISE = 0.05  # the same for the low-rank part on top of the scale
+SECOND_INFORMATION = 0.10
+# Shares of the mean's move that no other mix of the source's own clusters explains.
+SOME_MOVE = 0.05  # below it the target is the source with other class shares, as far as one can see
+MUCH_MOVE = 0.30  # above it no change of class shares alone can be behind the move
+# A drift of the covariance alone: a change of class shares would have moved the mean.
+STILL_MEAN = 0.05  # at most this share of the displacement is the mean's
+CLEAR_COVARIANCE = 0.70  # at least this share of the covariance's displacement is beyond noise, standardised
+MORE_THAN_NOISE = 0.50  # and this share as the features are, where a few rare large values can be most of the noise
+LARGE_COVARIANCE = 0.30  # and it is at least this large, in units of the source's variance
+
+_OPEN_QUESTION = "a change of class shares cannot be excluded"
+
+
+class Predictions(NamedTuple):
+    """What is read off a classifier's predictions for one set of samples; both as shares of log K."""
+
+    spread: float  # entropy of the histogram of the predicted classes: 1 if all are predicted equally often
+    information: Optional[float]  # mutual information of sample and class; None without probabilities
+
+
+class Shift(NamedTuple):
+    """What the moments of the two domains say; measured by itspace._compare."""
+
+    mean_share: float  # of the mean in the squared displacement
+    mean_kept: float  # share of the mean's move that is beyond noise
+    covariance: float  # squared displacement of the covariance part, in units of the source's variance
+    covariance_kept: float  # share of it that is beyond noise
+    covariance_kept_scaled: float  # the same between the standardised domains
+    unexplained: Optional[float]  # share of the mean's move that no mix of the source's clusters explains
+
+
+class Decision(NamedTuple):
+    choice: str
+    sentence: str
+
+
+def predictions_of(answers: Any, classes: Optional[int] = None) -> Predictions:
+    """The numbers of one set of answers: labels (n,) or class probabilities (n, K).
+
+    `classes` is K for labels; by default the number of labels that occur.
+    """
+    values = np.asarray(answers)
+    if values.ndim == 2:
+        shares = values.astype(np.float64)
+        log_classes = math.log(max(values.shape[1], 2))
+        counts = np.bincount(shares.argmax(axis=1), minlength=shares.shape[1])
+        own = -np.sum(np.where(shares > 0, shares * np.log(np.where(shares > 0, shares, 1)), 0), axis=1).mean()
+        return Predictions(
+            _entropy(counts) / log_classes, max(0.0, (_entropy(shares.mean(axis=0)) - own) / log_classes)
+        )
+    counts = np.unique(values, return_counts=True)[1]
+    return Predictions(_entropy(counts) / math.log(max(classes or len(counts), len(counts), 2)), None)
+
+
+def decide(shift: Shift, predictions: Optional[Mapping[str, Predictions]] = None) -> Decision:
+    """Which candidate to apply. `predictions` are those of the candidates by name; None: there is no classifier."""
+    if predictions is None:
+        return _decide_by_moments(shift)
+    before = predictions["none"]
+    drift = _is_covariance_drift(shift)
+    if drift and "monge" in predictions and predictions["monge"].spread >= before.spread:
+        return Decision("monge", f"{drift}, and with the Monge map the predicted classes are spread no worse")
+    if "scale" not in predictions:  # one map alone, as a layer has it
+        (name,) = set(predictions) - {"none"}
+        return _decide_about(name, before, predictions[name], shift.unexplained)
+    decision = _decide_about("scale", before, predictions["scale"], shift.unexplained)
+    if decision.choice == "none" or "scale+monge" not in predictions:
+        return decision
+    rise, gain = _changes(predictions["scale"], predictions["scale+monge"])
+    if rise > SECOND_RISE and gain is not None and gain > SECOND_INFORMATION:
+        more = f"the low-rank map on top adds {rise:+.2f} and {gain:+.2f} of mutual information"
+        return Decision("scale+monge", f"{decision.sentence}; {more}")
+    return decision
+
+
+def about_label_shift(shift: Shift) -> str:
+    """What the moments say of a change of class shares: it can be made likely or unlikely, never excluded."""
+    if shift.mean_kept == 0 or shift.unexplained is None:
+        return "the means differ by no more than noise; class shares that changed and left the mean cannot be excluded"
+    left = f"{100 * shift.unexplained:.0f} % of the mean's move"
+    if shift.unexplained <= SOME_MOVE:
+        return f"other class shares alone explain how the mean moved ({left} is left over): adapting would undo them"
+    if shift.unexplained <= MUCH_MOVE:
+        return f"other class shares explain most of how the mean moved ({left} is left over); they cannot be excluded"
+    return f"other class shares alone do not explain how the mean moved ({left} is left over), but cannot be excluded"
+
+
+def _decide_about(name: str, before: Predictions, after: Predictions, unexplained: Optional[float]) -> Decision:
+    rise, gain = _changes(before, after)
+    seen = f"with the map '{name}' the predicted classes spread {rise:+.2f}"
+    if gain is not None:
+        seen += f" and tell {gain:+.2f} more about a sample (both as shares of log K)"
+    if rise > CLEAR_RISE and (gain is None or gain > LOST_INFORMATION):
+        if unexplained is None or unexplained > SOME_MOVE:
+            return Decision(name, f"adapted: {seen}")
+        return Decision("none", f"left alone: {seen}, but other class shares alone explain how the mean moved")
+    if unexplained is not None and unexplained > MUCH_MOVE and rise >= 0 and gain is not None and gain >= 0:
+        moved = f"{100 * unexplained:.0f} % of the mean's move is none that other class shares could make"
+        return Decision(name, f"adapted: {moved}, and {seen}")
+    return Decision("none", f"left alone: {seen}, which is no clear gain")
+
+
+def _decide_by_moments(shift: Shift) -> Decision:
+    drift = _is_covariance_drift(shift)
+    if drift:
+        return Decision("monge", drift)
+    if shift.unexplained is not None and shift.unexplained > MUCH_MOVE and shift.mean_kept > 0:
+        moved = f"{100 * shift.unexplained:.0f} % of the mean's move is none that other class shares could make"
+        return Decision("scale", f"adapted without a classifier to ask: {moved}; {_OPEN_QUESTION}")
+    return Decision(
+        "none",
+        "left alone without a classifier to ask: what moved is within noise, or other class shares alone explain it",
+    )
+
+
+def _is_covariance_drift(shift: Shift) -> str:
+    if (
+        shift.mean_share < STILL_MEAN
+        and shift.covariance_kept_scaled > CLEAR_COVARIANCE
+        and shift.covariance_kept > MORE_THAN_NOISE
+        and shift.covariance > LARGE_COVARIANCE
+    ):
+        return (
+            "adapted: the covariance drifted far beyond noise while the mean stayed, "
+            "which a change of class shares does not do"
+        )
+    return ""
+
+
+def _changes(before: Predictions, after: Predictions) -> Tuple[float, Optional[float]]:
+    known = before.information is not None and after.information is not None
+    gain = after.information - before.information if known else None  # type: ignore[operator]
+    return after.spread - before.spread, gain
+
+
+def _entropy(weights: Any) -> float:
+    shares = np.asarray(weights, dtype=np.float64)
+    shares = shares[shares > 0] / shares.sum()
+    return float(max(0.0, -(shares * np.log(shares)).sum()))

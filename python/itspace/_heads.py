@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a frozen classifier says about a set of samples under each candidate map."""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Mapping
+
+import numpy as np
+
+from itspace._gate import Predictions, predictions_of
+
+
+def answers_of(head: Any, samples: Mapping[str, Any]) -> Dict[str, Predictions]:
+    """The numbers of `head`'s predictions for each of several sets of samples.
+
+    `head` is a function of samples, or has `predict_proba` or `predict`; answers are labels (n,) or class
+    probabilities (n, K).
+    """
+    ask = _question(head)
+    answers = {name: _checked(ask(moved), len(moved)) for name, moved in samples.items()}
+    return numbers_of(answers, len(getattr(head, "classes_", ())))
+
+
+def numbers_of(answers: Mapping[str, Any], classes: int = 0) -> Dict[str, Predictions]:
+    """The numbers of several sets of answers, labels all or probabilities all; `classes` is K where it is known."""
+    checked = {name: _checked(answer, len(answer)) for name, answer in answers.items()}
+    if {answer.ndim for answer in checked.values()} == {1}:
+        # Classes that only some map makes appear count for all of them.
+        seen = np.unique(np.concatenate([np.unique(answer) for answer in checked.values()]))
+        return {name: predictions_of(answer, max(classes, len(seen))) for name, answer in checked.items()}
+    return {name: predictions_of(answer) for name, answer in checked.items()}
+
+
+def _question(head: Any) -> Callable[[Any], Any]:
+    for name in ("predict_proba", "predict"):  # scikit-learn hides predict_proba where an estimator cannot give it
+        if hasattr(head, name):
+            return getattr(head, name)  # type: ignore[no-any-return]
+    if callable(head):
+        return head  # type: ignore[no-any-return]
+    raise TypeError(
+        f"head is {type(head).__name__}; it must have predict, or be a function of samples that returns labels (n,) or "
+        "class probabilities (n, K)"
+    )
+
+
+def _checked(answer: Any, samples: int) -> np.ndarray[Any, Any]:
+    values = np.asarray(answer)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim not in (1, 2) or len(values) != samples:
+        raise ValueError(
+            f"head returned shape {values.shape} for {samples} samples; it must return labels ({samples},) or class "
+            f"probabilities ({samples}, K)"
+        )
+    if values.ndim == 2:
+        if values.dtype.kind != "f" or not np.isfinite(values).all() or values.min() < 0:
+            raise ValueError(
+                "head returned two columns or more that are no probabilities (a value is negative or not finite); "
+                "apply softmax, or return labels"
+            )
+        totals = values.sum(axis=1)
+        if np.abs(totals - 1).max() > 1e-3:
+            raise ValueError(
+                f"head returned rows that sum to {totals.min():.3g} to {totals.max():.3g}; probabilities sum to 1"
+            )
+    elif values.dtype.kind == "f" and not np.array_equal(values, np.trunc(values)):
+        raise ValueError("head returned numbers that are no labels (a value is not whole); the gate needs a classifier")
+    return values
