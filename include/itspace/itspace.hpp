@@ -8,6 +8,7 @@
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
 #include <itspace/evaluate.hpp>
+#include <itspace/gate.hpp>
 #include <itspace/gradient.hpp>
 #include <itspace/moments.hpp>
 #include <itspace/random.hpp>
