@@ -8,12 +8,13 @@ identity where nothing is seen beyond noise.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple
 
 import numpy as np
 
 import itspace
 from itspace._gate import Shift
+from itspace._types import MapKind
 
 Array = np.ndarray[Any, Any]
 # Samples and a factor to start from (None: the best of the samples), to the model's factor and remainder.
@@ -28,50 +29,6 @@ _LLOYD_STEPS = 10
 _LLOYD_TOLERANCE = 1e-3
 _MIX_STEPS = 100
 _MIX_TOLERANCE = 1e-10
-
-
-class AffineMap:
-    """x -> mean_to + D_out (c I + Q (core - c I) Q') D_in (x - mean_from), two skinny products a sample."""
-
-    def __init__(
-        self,
-        mean_from: Array,
-        mean_to: Array,
-        *,
-        scale_in: Optional[Array] = None,
-        scale_out: Optional[Array] = None,
-        scalar: float = 1.0,
-        basis: Optional[Array] = None,
-        core: Optional[Array] = None,
-    ) -> None:
-        self.mean_from, self.mean_to = mean_from, mean_to
-        self.scale_in, self.scale_out = scale_in, scale_out
-        self.scalar, self.basis, self.core = scalar, basis, core
-
-    def apply(self, X: Array) -> Array:
-        moved: Array = X - self.mean_from.astype(X.dtype)
-        if self.scale_in is not None:
-            moved *= self.scale_in.astype(X.dtype)
-        if self.basis is not None and self.core is not None:
-            update = (self.core - self.scalar * np.eye(len(self.core))).T @ self.basis.T
-            along = moved @ self.basis.astype(X.dtype)
-            moved *= X.dtype.type(self.scalar)
-            moved += along @ update.astype(X.dtype)
-        if self.scale_out is not None:
-            moved *= self.scale_out.astype(X.dtype)
-        moved += self.mean_to.astype(X.dtype)
-        return moved
-
-    def inverse(self) -> AffineMap:
-        return AffineMap(
-            self.mean_to,
-            self.mean_from,
-            scale_in=None if self.scale_out is None else 1 / self.scale_out,
-            scale_out=None if self.scale_in is None else 1 / self.scale_in,
-            scalar=1 / self.scalar,
-            basis=self.basis,
-            core=None if self.core is None else np.linalg.inv(self.core),
-        )
 
 
 class Side:
@@ -150,8 +107,8 @@ class Comparison:
         self.plain = fit(X, source.plain[0]) if plain is None else plain
         Z = target.standardised(X)
         self.scaled = fit(Z, source.scaled[0])
-        self._plain_map, covariance = monge_parts(self.plain, source.plain)
-        self._scaled_map, scaled_covariance = monge_parts(self.scaled, source.scaled)
+        covariance = displacement(self.plain, source.plain)
+        scaled_covariance = displacement(self.scaled, source.scaled)
         noise = (source.plain_noise + halves_displacement(X, source.plain[0], fit, source.seed)) / 4
         scaled_noise = (source.scaled_noise + halves_displacement(Z, source.scaled[0], fit, source.seed)) / 4
         self.covariance_kept = kept(noise, covariance)
@@ -178,24 +135,28 @@ class Comparison:
         noise = self.source.log_deviation_noise + self.target.log_deviation_noise
         return np.where(squared > 0, np.maximum(0, 1 - noise / np.where(squared > 0, squared, 1)), 0.0)
 
-    def map(self, kind: str, shrink: bool = True) -> AffineMap:
-        """The map of a kind: mean, scale, scale+monge or monge."""
-        target = self.target
-        mean_to = target.mean + (self.mean_kept if shrink else 1.0) * self.move
-        if kind == "mean":
-            return AffineMap(target.mean, mean_to)
-        if kind == "monge":
+    def map(self, kind: MapKind, shrink: bool = True) -> itspace.TransportMap:
+        """The map of a kind, from the target to the source, shrunk by noise or not."""
+        kept = itspace.Kept()
+        if shrink:
             # Of the two frames the one with less noise: a few rare large values make most of it in one of them.
-            share = max(self.covariance_kept, self.scaled_kept) if shrink else 1.0
-            scalar, basis, core = _toward(self._plain_map, share)
-            return AffineMap(target.mean, mean_to, scalar=scalar, basis=basis, core=core)
-        factors = 1 + (self.deviations_kept if shrink else 1.0) * (self._ratios() - 1)
-        if kind == "scale":
-            return AffineMap(target.mean, mean_to, scale_out=factors)
-        scalar, basis, core = _toward(self._scaled_map, self.scaled_kept if shrink else 1.0)
-        units = np.where(target.deviations > 0, target.deviations, 1.0)
-        return AffineMap(
-            target.mean, mean_to, scale_in=1 / units, scale_out=units * factors, scalar=scalar, basis=basis, core=core
+            covariance = max(self.covariance_kept, self.scaled_kept) if kind == "monge" else self.scaled_kept
+            kept = itspace.Kept(self.mean_kept, covariance, self.deviations_kept if kind.startswith("scale") else None)
+        if kind == "monge" and min(self.plain[1], self.source.plain[1]) <= 0:
+            kind, kept = "mean", kept._replace(covariance=1.0)  # samples that do not vary: there is no more to map
+        return itspace.TransportMap.from_models(self._model(kind, False), self._model(kind, True), kind, kept=kept)
+
+    def _model(self, kind: MapKind, of_source: bool) -> itspace.LowRankGaussian:
+        side: Side = self.source if of_source else self.target
+        if kind in ("mean", "scale"):
+            mean_variance = side.trace / len(side.mean)
+            factor, remainder = np.zeros((len(side.mean), 0)), mean_variance if mean_variance > 0 else 1.0
+        elif kind == "scale+monge":
+            factor, remainder = self.source.scaled if of_source else self.scaled
+        else:
+            factor, remainder = self.source.plain if of_source else self.plain
+        return itspace.LowRankGaussian(
+            factor, side.mean, remainder, side.deviations, kind == "scale+monge", float(side.samples)
         )
 
 
@@ -206,7 +167,7 @@ def halves_displacement(X: Array, start: Array, fit: FitModel, seed: int) -> flo
     rows = np.random.default_rng(seed).permutation(len(X))
     halves = [np.ascontiguousarray(X[np.sort(part)]) for part in np.array_split(rows, 2)]
     first = fit(halves[0], start)
-    return monge_parts(fit(halves[1], first[0]), first)[1]
+    return displacement(fit(halves[1], first[0]), first)
 
 
 def expected_displacement(factor: Array, remainder: float, samples_from: float, samples_to: float) -> float:
@@ -323,21 +284,13 @@ def kept(noise: float, observed: float) -> float:
     return max(0.0, 1 - noise / observed) if observed > 0 else 0.0
 
 
-def monge_parts(model: Tuple[Array, float], to: Tuple[Array, float]) -> Tuple[Dict[str, Any], float]:
-    """The Monge map between two centred models as its parts, and its squared displacement."""
+def displacement(model: Tuple[Array, float], to: Tuple[Array, float]) -> float:
+    """W2^2 between two centred models, each a factor and a remainder."""
     if min(model[1], to[1]) <= 0:  # samples that do not vary: there is nothing to map
-        return {"scalar": 1.0, "basis": np.eye(len(model[0]), 1), "core": np.eye(1)}, 0.0
+        return 0.0
     zeros = np.zeros(len(model[0]))
     first, second = (itspace.LowRankGaussian(factor, zeros, remainder) for factor, remainder in (model, to))
-    transport = itspace.TransportMap.from_models(first, second)
-    return transport.parts(), max(0.0, float(transport.displacement))
-
-
-def _toward(parts: Dict[str, Any], share: float) -> Tuple[float, Array, Array]:
-    """I + share (A - I), in the form of the parts."""
-    core = np.asarray(parts["core"])
-    identity = np.eye(len(core))
-    return 1 + share * (float(parts["scalar"]) - 1), np.asarray(parts["basis"]), identity + share * (core - identity)
+    return max(0.0, float(itspace.TransportMap.from_models(first, second).displacement))
 
 
 def _chunks(X: Array, rows: int = 4096) -> Any:

@@ -15,7 +15,10 @@ from typing import Any, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
 
-CANDIDATES = ("none", "mean", "scale", "scale+monge", "monge")
+from itspace._types import MapKind
+
+MAPS: Tuple[MapKind, ...] = ("mean", "scale", "scale+monge", "monge")
+CANDIDATES = ("none", *MAPS)
 
 # Shares of log K, K the number of classes.
 CLEAR_RISE = 0.10  # of the spread of the predicted classes: the classifier had collapsed onto few classes

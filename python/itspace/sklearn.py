@@ -82,9 +82,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         The source's factor.
     source_mean_, target_mean_ : ndarray of shape (n_features,)
         The means the map shifts by.
-    map_ : object with ``apply`` and ``inverse``, or None
-        The map; None where samples are left alone. An :class:`itspace.TransportMap` for ``"whiten"`` and for
-        ``"monge"`` without shrinkage.
+    map_ : itspace.TransportMap or None
+        The map; None where samples are left alone.
     choice_ : str
         The map in use, by its name: what ``"auto"`` decided, else ``map``.
     report_ : Bunch
@@ -352,7 +351,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.target_mean_ = self.source_mean_
         self.trace_: dict[str, Any] | None = None
         self.certified_ = True
-        self.map_: Any = None
+        self.map_: itspace.TransportMap | None = None
         self.choice_ = "none"
         self.report_ = Bunch(decision="none", sentence=_NO_TARGET, evidence=None, shift=None, candidates={})
         self.harm_report_ = Bunch(
@@ -412,7 +411,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.target_mean_ = compared.target.mean
         self.trace_ = result.trace
         self.certified_ = bool(result.certified)
-        self.map_ = self._map_of(self.choice_, compared, model)
+        self.map_ = self._map_of(self.choice_, compared)
         self.harm_report_ = self._harm(compared, Xt)
 
     def _decide(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any], head: Any) -> Bunch:
@@ -423,9 +422,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         predictions = None
         if head is not None:
-            moved = {"none": Xt}
-            for name in _gate.CANDIDATES[1:]:
-                moved[name] = compared.map(name, self.shrink).apply(Xt)
+            moved = {"none": Xt, **{name: compared.map(name, self.shrink).apply(Xt) for name in _gate.MAPS}}
             predictions = answers_of(head, moved)
         decision = _gate.decide(shift, predictions)
         known = predictions is not None and predictions["none"].information is not None
@@ -437,13 +434,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             candidates={} if predictions is None else {name: p._asdict() for name, p in predictions.items()},
         )
 
-    def _map_of(self, kind: str, compared: _compare.Comparison, model: itspace.LowRankGaussian) -> Any:
+    def _map_of(self, kind: Any, compared: _compare.Comparison) -> itspace.TransportMap | None:
         if kind == "none":
             return None
-        if kind == "whiten" or (kind == "monge" and not self.shrink):
-            source = itspace.LowRankGaussian(self.source_factor_, self.source_mean_, self._source_remainder)
-            return itspace.TransportMap.from_models(model, source, kind="whiten" if kind == "whiten" else "monge")
-        return compared.map(kind, self.shrink)
+        return compared.map(kind, self.shrink and kind != "whiten")
 
     def _harm(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any]) -> Bunch:
         moved = 0.0

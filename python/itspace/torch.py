@@ -232,7 +232,7 @@ class AlignLayer(nn.Module):
         running = _array(self.factor.double()), float(self.remainder)
         reference = _array(self.reference_factor.double()), float(self.reference_remainder)
         squared_move = float(((self.mean - self.reference_mean).double() ** 2).sum())
-        covariance = _compare.monge_parts(running, reference)[1]
+        covariance = _compare.displacement(running, reference)
         variance = float((reference[0] ** 2).sum()) + self.dim * reference[1]
         counts = max(float(self.samples), 1.0), max(float(self.reference_samples), 1.0)
         total = squared_move + covariance
