@@ -422,7 +422,9 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         predictions = None
         if head is not None:
-            moved = {"none": Xt, **{name: compared.map(name, self.shrink).apply(Xt) for name in _gate.MAPS}}
+            moved: dict[str, Any] = {"none": Xt}
+            for name in _gate.MAPS:
+                moved[name] = compared.map(name, self.shrink).apply(Xt)
             predictions = answers_of(head, moved)
         decision = _gate.decide(shift, predictions)
         known = predictions is not None and predictions["none"].information is not None
