@@ -137,7 +137,9 @@ bool certify_by_products(const ScaledData& data, const Basis& basis, const NullR
   // ||Y v_i|| >= s_i/||Sigma||^(1/2), and noise is at least 2 eps ||Sigma||, rule.length 4 eps.
   const double shortest = data.unit * smallest / std::sqrt(2 * rule.noise / rule.length);
   constexpr double most_doubt = 1e-2, clear = 4;
-  const bool all_seen = noise * squares.sum() <= most_doubt && smallest > clear * rule.relative * largest &&
+  // The energies are at least 1/||m||^2; the norm is estimated from below.
+  const double most_inverse = std::min(squares.sum(), 2 * std::pow(estimated_norm(columns), 2));
+  const bool all_seen = noise * most_inverse <= most_doubt && smallest > clear * rule.relative * largest &&
                         shortest > clear * rule.length * std::sqrt(basis.y_squared);
   if (!all_seen) return false;
 
