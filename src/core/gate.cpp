@@ -32,16 +32,16 @@ std::optional<double> difference(const Predictions& from, const Predictions& to)
 // +0.12
 std::string signed_share(double value) {
   const double rounded = std::round(100 * value) / 100;
-  return (rounded < 0 ? "" : "+") + text(rounded);
+  return text(rounded < 0 ? "" : "+", rounded);
 }
 
 bool opens(double rise, std::optional<double> gain, std::optional<double> unexplained, std::string& why) {
-  std::string seen = "with the map the predicted classes spread " + signed_share(rise);
-  if (gain) seen += " and tell " + signed_share(*gain) + " more about a sample (both as shares of log K)";
+  std::string seen = text("with the map the predicted classes spread ", signed_share(rise));
+  if (gain) seen += text(" and tell ", signed_share(*gain), " more about a sample (both as shares of log K)");
   if (rise > gate::clear_rise && (!gain || *gain > gate::lost_information)) {
     const bool moved = !unexplained || *unexplained > gate::some_move;
-    why = moved ? "adapted: " + seen
-                : "left alone: " + seen + ", but other class shares alone explain how the mean moved";
+    why = moved ? text("adapted: ", seen)
+                : text("left alone: ", seen, ", but other class shares alone explain how the mean moved");
     return moved;
   }
   if (unexplained && *unexplained > gate::much_move && rise >= 0 && gain && *gain >= 0) {
@@ -49,7 +49,7 @@ bool opens(double rise, std::optional<double> gain, std::optional<double> unexpl
                " % of the mean's move is none that other class shares could make, and ", seen);
     return true;
   }
-  why = "left alone: " + seen + ", which is no clear gain";
+  why = text("left alone: ", seen, ", which is no clear gain");
   return false;
 }
 
