@@ -167,8 +167,12 @@ TEST(ShiftNoise, OfAShiftNearlyAllIsKept) {
         const auto pair = make_pair(from, draw.gaussian(shape.n_to, shape.d) * scale, shape.rank, kind);
         const Kept kept = seen_by(shrink, pair, kind).kept();
         EXPECT_GT(kept.mean, 0.9);
-        if (kind != MapKind::mean && kind != MapKind::scale) EXPECT_GT(kept.covariance, 0.75);
-        if (kept.deviations.size() > 0) EXPECT_GT(kept.deviations.head(4).minCoeff(), 0.8);
+        if (kind != MapKind::mean && kind != MapKind::scale) {
+          EXPECT_GT(kept.covariance, 0.75);
+        }
+        if (kept.deviations.size() > 0) {
+          EXPECT_GT(kept.deviations.head(4).minCoeff(), 0.8);
+        }
       }
 }
 
@@ -252,7 +256,9 @@ TEST(Shrinkage, IsThatOfTheFormulas) {
       for (Index i = 0; i < n; ++i)
         noise += (centred.row(i).transpose() * centred.row(i) - s).squaredNorm() / (double(n) * double(n) * double(d));
       const double wolf = spread > 100 * eps64 * mu * mu ? std::min(noise, spread) / spread : -1;
-      if (wolf >= 0) EXPECT_NEAR(ledoit_wolf_shrinkage<double>(z), wolf, 1e3 * eps64 * mu * mu / spread + 1e3 * eps64);
+      if (wolf >= 0) {
+        EXPECT_NEAR(ledoit_wolf_shrinkage<double>(z), wolf, 1e3 * eps64 * mu * mu / spread + 1e3 * eps64);
+      }
       const double a = s.squaredNorm() / double(d * d), below = (double(n) + 1) * (a - mu * mu / double(d));
       const double oas = below > 100 * eps64 * a ? std::min(1.0, (a + mu * mu) / below) : 1.0;
       const DenseTarget<double> dense(covariance<double>(z));
