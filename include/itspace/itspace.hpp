@@ -4,6 +4,7 @@
 #pragma once
 
 #include <itspace/align.hpp>
+#include <itspace/barycenter.hpp>
 #include <itspace/batch.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>

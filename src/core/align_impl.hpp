@@ -55,18 +55,22 @@ RandomProduct<S> make_random_product(RunContext<S>& context, Index rank, std::ui
   return product;
 }
 
-// Scales y to ||y||^2 = tr Sigma.
+// Scales y to ||y||^2 = trace. Without variance, or with a claim of less than none, there is no size to scale to.
 template <Space S>
-void scale_start(RunContext<S>& context, typename S::View y) {
-  S& space = context.space;
+void scale_to_trace(S& space, typename S::View y, double trace) {
   const Index rank = y.cols();
-  const double length = space.column_norms(y).stableNorm(), trace = context.target.trace();
-  // Without variance, or with a claim of less than none, there is no size to scale to. In two steps: one factor could
-  // leave the range.
+  const double length = space.column_norms(y).stableNorm();
+  // In two steps: one factor could leave the range.
   if (length > 0 && std::isfinite(length) && trace > 0) {
     space.scale_columns(y, SmallVector::Constant(rank, 1 / length));
     space.scale_columns(y, SmallVector::Constant(rank, std::sqrt(trace)));
   }
+}
+
+// To ||y||^2 = tr Sigma.
+template <Space S>
+void scale_start(RunContext<S>& context, typename S::View y) {
+  scale_to_trace(context.space, y, context.target.trace());
 }
 
 // The start of a run: Sigma*Omega, scaled. A target whose products are no numbers ends the run in its first pass, which

@@ -4,10 +4,13 @@
 // in how they come to the product and in what they do next, not in this.
 #pragma once
 
+#include <itspace/trace.hpp>
+
 #include "core/product.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace itspace {
 
@@ -40,6 +43,22 @@ struct EvaluatedPoint {
   // would pass for signal. tr Sigma/sqrt(d) is about the size of that rounding in units of eps.
   void note_trace(double target_trace, Index dim) {
     data.target_norm = std::max(data.target_norm, target_trace / std::sqrt(static_cast<double>(dim)));
+  }
+
+  // Which directions a route shows nothing of. `of_products`: Product::energy_noise() of the product that ran, times
+  // how much more than a fresh one it is rounded.
+  NullRule null_rule(Route route, double of_products, double eps, Index dim) const {
+    NullRule rule;
+    // The root of a dense Sigma has the rounding of Sigma's own energies in it.
+    rule.of_roots = route == Route::factor;
+    rule.of_columns = route == Route::gram;
+    rule.noise = data.target_norm * of_products;
+    if (route == Route::root) rule.noise *= static_cast<double>(dim);
+    rule.length = 4 * eps;
+    // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
+    constexpr double eps64 = std::numeric_limits<double>::epsilon();
+    rule.relative = route == Route::gram ? std::sqrt(30 * eps64) : 30 * eps64;
+    return rule;
   }
 
   // B into `b` by the certificate's coefficients, and the norms. False where B is not finite.

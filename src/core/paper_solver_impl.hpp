@@ -147,17 +147,8 @@ Route PaperSolver<S>::choose_route(bool first) const {
 
 template <Space S>
 NullRule PaperSolver<S>::null_rule(Route route) const {
-  NullRule rule;
-  // The root of a dense Sigma has the rounding of Sigma's own energies in it.
-  rule.of_roots = route == Route::factor;
-  rule.of_columns = route == Route::gram;
-  const double of_products = rule.of_roots ? by_factor_->energy_noise() : by_operator_.energy_noise();
-  rule.noise = point_.data.target_norm * kept_error_ * of_products;
-  if (route == Route::root) rule.noise *= static_cast<double>(target_.dim());
-  rule.length = 4 * eps();
-  // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
-  rule.relative = route == Route::gram ? std::sqrt(30 * paper_detail::eps64) : 30 * paper_detail::eps64;
-  return rule;
+  const double of_products = route == Route::factor ? by_factor_->energy_noise() : by_operator_.energy_noise();
+  return point_.null_rule(route, kept_error_ * of_products, eps(), target_.dim());
 }
 
 template <Space S>

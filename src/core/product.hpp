@@ -75,6 +75,9 @@ class OperatorProduct final : public Product<S> {
   void lift(const Certificate& certificate, View b) override;
   double energy_noise() const override;
 
+  // Products are with this target from here on, of the same dimension; form() follows.
+  void aim_at(CountedTarget<S>& target) { target_ = &target; }
+
   // Sigma times the columns that form() was last given.
   View image() { return space_.columns(w_, 0, image_cols_); }
 
@@ -88,7 +91,7 @@ class OperatorProduct final : public Product<S> {
 
  private:
   S& space_;
-  CountedTarget<S>& target_;
+  CountedTarget<S>* target_;
   typename S::Block w_, extra_;
   Index image_cols_ = 0, basis_cols_ = 0, extra_cols_ = 0;
 };

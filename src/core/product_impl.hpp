@@ -50,14 +50,14 @@ void multiply_extended(S& space, const Certificate& certificate, const typename 
 template <Space S>
 OperatorProduct<S>::OperatorProduct(RunContext<S>& run, Index rank, Index riders, bool may_extend)
     : space_(run.space),
-      target_(run.target),
-      w_(target_.make_image(target_.dim(), rank + riders)),
-      extra_(space_.make_block(may_extend ? target_.dim() : 0, rank + completion_oversampling)) {}
+      target_(&run.target),
+      w_(target_->make_image(target_->dim(), rank + riders)),
+      extra_(space_.make_block(may_extend ? target_->dim() : 0, rank + completion_oversampling)) {}
 
 template <Space S>
 void OperatorProduct<S>::form(const ConstView& q, const Basis& basis, ProductData& data) {
   image_cols_ = q.cols();
-  if (q.cols() > 0) target_.apply(q, image());
+  if (q.cols() > 0) target_->apply(q, image());
   form_again(q, basis, data);
   data.overwritten = data.theta.allFinite() || !space_.is_poisoned(image());
 }
@@ -96,7 +96,7 @@ void OperatorProduct<S>::extend(const ConstView& q, View z, const Small& seen, P
   extra_cols_ = z.cols();
   const View image_of_z = space_.columns(extra_, 0, extra_cols_);
   space_.set_zero(image_of_z);  // hardly ever used: its memory is not touched before
-  target_.apply(z, image_of_z);
+  target_->apply(z, image_of_z);
   Small cross, corner;
   const GramRequest<ConstView> requests[] = {{w, z, cross}, {z, image_of_z, corner}};
   space_.grams(requests);

@@ -2,12 +2,14 @@
 #include "place.hpp"
 
 #include "core/align_impl.hpp"
+#include "core/barycenter_impl.hpp"
 #include "core/paper_solver_impl.hpp"
 #include "core/ritz_solver_impl.hpp"
 #include "cuda_place.hpp"
 #include "split_space.hpp"
 
 #include <cstdlib>
+#include <deque>
 #include <stdexcept>
 #include <string>
 
@@ -17,6 +19,8 @@ template class PaperSolver<test::SplitSpace<float>>;
 template class PaperSolver<test::SplitSpace<double>>;
 template class RitzSolver<test::SplitSpace<float>>;
 template class RitzSolver<test::SplitSpace<double>>;
+template class BarycenterSolver<test::SplitSpace<float>>;
+template class BarycenterSolver<test::SplitSpace<double>>;
 
 }  // namespace itspace
 
@@ -179,6 +183,31 @@ Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_ident
   });
 }
 
+template <Storage Scalar>
+Barycenter<Scalar> barycenter_here(const std::vector<TargetRef<Scalar>>& targets, const Eigen::VectorXd& weights,
+                                   const std::type_identity_t<ConstBlockView<Scalar>>& start,
+                                   const BarycenterOptions& options) {
+  using Place = SplitSpace<Scalar>;
+  const Index parts = parts_of_this_place();
+  if (is_cuda() || parts == 0) return barycenter<Scalar>(targets, weights, start, options);
+  Place space(parts);
+  std::deque<SplitTarget<Scalar>> plain;  // their places in memory stay
+  std::deque<SplitFactoredTarget<Scalar>> factored;
+  std::vector<BasicTargetRef<Place>> split;
+  for (const TargetRef<Scalar>& target : targets)
+    split.push_back(target.has_factor() ? BasicTargetRef<Place>(factored.emplace_back(space, target))
+                                        : BasicTargetRef<Place>(plain.emplace_back(space, target)));
+  auto found = run_barycenter<Place>(space, split, make_barycenter_weights(weights, static_cast<Index>(targets.size())),
+                                     scattered<Scalar>(space, start), start.cols(), options, {});
+  Barycenter<Scalar> result;
+  result.weights = found.weights;
+  result.objectives = found.objectives;
+  result.start_objectives = found.start_objectives;
+  result.best_start = found.best_start;
+  static_cast<Result<Scalar>&>(result) = gathered<Scalar>(space, std::move(found));
+  return result;
+}
+
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                  \
   template Result<Scalar> align_split<Scalar>(Index, TargetRef<Scalar>,                                              \
                                               const std::type_identity_t<ConstBlockView<Scalar>>&,                   \
@@ -188,7 +217,10 @@ Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_ident
   template Result<Scalar> align_here<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                          \
                                              const std::type_identity_t<OnStep<Scalar>>&);                           \
   template Evaluation<Scalar> evaluate_here<Scalar>(TargetRef<Scalar>,                                               \
-                                                    const std::type_identity_t<ConstBlockView<Scalar>>&, Route);
+                                                    const std::type_identity_t<ConstBlockView<Scalar>>&, Route);     \
+  template Barycenter<Scalar> barycenter_here<Scalar>(const std::vector<TargetRef<Scalar>>&, const Eigen::VectorXd&, \
+                                                      const std::type_identity_t<ConstBlockView<Scalar>>&,           \
+                                                      const BarycenterOptions&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

@@ -5,7 +5,10 @@
 #pragma once
 
 #include <itspace/align.hpp>
+#include <itspace/barycenter.hpp>
 #include <itspace/evaluate.hpp>
+
+#include <vector>
 
 namespace itspace::test {
 
@@ -21,6 +24,12 @@ Result<Scalar> align_here(TargetRef<Scalar> target, Index rank, const AlignOptio
 template <Storage Scalar>
 Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                  Route route = Route::automatic);
+
+// From that start; a GPU has none of its own, there it is the host's.
+template <Storage Scalar>
+Barycenter<Scalar> barycenter_here(const std::vector<TargetRef<Scalar>>& targets, const Eigen::VectorXd& weights,
+                                   const std::type_identity_t<ConstBlockView<Scalar>>& start,
+                                   const BarycenterOptions& options = {});
 
 // The same in so many parts, wherever the suite runs.
 template <Storage Scalar>
