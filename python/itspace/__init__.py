@@ -7,9 +7,11 @@
 >>> result.certified
 True
 
-`itspace.sklearn` (an estimator) and `itspace.torch` (a loss and a layer) are imported when asked for.
+`itspace.sklearn` (an estimator), `itspace.cluster` (k-means of covariances) and `itspace.torch` (a loss and a layer) are
+imported when asked for.
 """
 from ._align import AlignResult, ResolutionWarning, align, objective_and_features_gradient, objective_and_gradient, verify
+from ._barycenter import BarycenterResult, barycenter
 from ._batch import BatchResult, align_batch
 from ._core import version as _version
 from ._distance import (
@@ -34,6 +36,7 @@ __version__: str = _version()
 
 __all__ = [
     "AlignResult",
+    "BarycenterResult",
     "BatchResult",
     "CovarianceOperator",
     "FrechetAccumulator",
@@ -50,6 +53,7 @@ __all__ = [
     "align",
     "align_batch",
     "auto_rank",
+    "barycenter",
     "bures_wasserstein",
     "frechet_distance",
     "frechet_distance_from_features",

@@ -16,7 +16,7 @@ from ._types import Array, Covariance, Precision, Rank, Route, Solver
 
 Callback = Callable[[Dict[str, Any], Any], Any]
 
-_STATUS_WARNING = {
+STATUS_WARNING = {
     "not_a_covariance": "the products show that the target is not a covariance with that trace; the factor is the start. "
     "Check it with itspace.Target.from_covariance(S, check=True), or, where it is an object of yours, its apply and trace",
     "not_finite": "a product with the target was not finite; the factor is the best iterate before it. Check the target "
@@ -302,9 +302,9 @@ def align(
     if wrap is not None:
         factor, iterates = wrap(factor), [wrap(iterate) for iterate in iterates]
     status = record.status
-    if status in _STATUS_WARNING:
+    if status in STATUS_WARNING:
         reason = f" ({record.reason})" if record.reason else ""
-        warnings.warn(f"align ended as {status}{reason}: {_STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
+        warnings.warn(f"align ended as {status}{reason}: {STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
     unresolved = record.unresolved if dtype == np.float32 else None
     if unresolved is not None:
         warnings.warn(

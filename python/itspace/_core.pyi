@@ -86,6 +86,21 @@ def align(
     callback: Optional[Callable[[Dict[str, Any], Array], Any]],
     keep_iterates: bool,
 ) -> Tuple[Array, Trace, List[Array]]: ...
+def barycenter(
+    targets: List[Target],
+    weights: Optional[Array],
+    start: Optional[Array],
+    rank: int,
+    steps: int,
+    alpha: Optional[float],
+    tolerance: float,
+    subset: int,
+    starts: int,
+    seed: int,
+    callback: Optional[Callable[[Dict[str, Any], Array], Any]],
+    keep_iterates: bool,
+) -> Tuple[Array, Trace, List[Array], Array, bool, Array, Array, int]: ...
+def _default_barycenter_options() -> Dict[str, Any]: ...
 def align_batch(
     targets: Array,
     starts: Optional[Array],

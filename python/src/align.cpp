@@ -7,6 +7,7 @@
 #include "core/require.hpp"
 #include "interrupt.hpp"
 #include "module.hpp"
+#include "on_step.hpp"
 #include "options.hpp"
 #include "target.hpp"
 #include "trace.hpp"
@@ -29,24 +30,6 @@ StepSize step_size(std::optional<double> alpha, std::optional<double> lambda, bo
   if (lambda) return StepSize::lambda(*lambda);
   if (line_search) return StepSize::line_search();
   return {};
-}
-
-template <Storage Scalar>
-OnStep<Scalar> on_step_calling(const nb::object& callback, SignalCheck& signals) {
-  if (callback.is_none())
-    return [&signals](const Step&, const ConstBlockView<Scalar>&) {
-      signals.poll();
-      return StepAction::proceed;
-    };
-  return [callback = callback.ptr()](const Step& step, const ConstBlockView<Scalar>& factor) {
-    const nb::gil_scoped_acquire lock;
-    SignalCheck::raise();
-    // A copy: the view is gone after this call, and Python may keep what it is given.
-    const nb::object answer = nb::handle(callback)(step_dict(step), to_numpy<Scalar>(Block<Scalar>(factor)));
-    const int stop = PyObject_IsTrue(answer.ptr());
-    if (stop < 0) throw nb::python_error();
-    return stop != 0 ? StepAction::stop : StepAction::proceed;
-  };
 }
 
 template <Storage Scalar>

@@ -11,6 +11,7 @@ void add_covariance(nanobind::module_& module);
 void add_target(nanobind::module_& module);
 void add_trace(nanobind::module_& module);
 void add_align(nanobind::module_& module);
+void add_barycenter(nanobind::module_& module);
 void add_batch(nanobind::module_& module);
 void add_distance(nanobind::module_& module);
 void add_gradient(nanobind::module_& module);

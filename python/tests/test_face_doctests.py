@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize(("module", "needs", "examples"), [("sklearn", "sklearn", 3), ("_domains", "sklearn", 2), ("torch", "torch", 10)])
+@pytest.mark.parametrize(("module", "needs", "examples"), [("sklearn", "sklearn", 3), ("cluster", "sklearn", 4), ("_domains", "sklearn", 2), ("torch", "torch", 10)])
 def test_docstrings(module, needs, examples):
     pytest.importorskip(needs, reason=f"{needs} is not installed")
     results = doctest.testmod(importlib.import_module(f"itspace.{module}"))
