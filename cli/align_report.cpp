@@ -31,10 +31,10 @@ bool broke_its_promise(const Step& step) {
   return !step.certified.value_or(true);
 }
 
-std::string progress_text(const Trace& trace, std::optional<double> floor) {
+std::string progress_text(const Trace& trace, std::optional<double> floor, const std::string& goal) {
   const double from = start_objective(trace), to = best_objective(trace);
-  if (std::isnan(from) && std::isnan(to)) return "W2^2 to the target was not evaluated.";
-  const std::string movement = fmt::format("W2^2 to the target: {} -> {}", number(from), number(to));
+  if (std::isnan(from) && std::isnan(to)) return fmt::format("W2^2 to {} was not evaluated.", goal);
+  const std::string movement = fmt::format("W2^2 to {}: {} -> {}", goal, number(from), number(to));
   if (!floor) return fmt::format("{} ({} less).", movement, percent(from > 0 ? (from - to) / from : 0.0));
   return fmt::format("{}, {} of the way to {}, the least that rank {} allows.", movement,
                      percent(1 - gap_r(to, from, *floor)), number(*floor), trace.rank);
@@ -100,7 +100,7 @@ std::string AlignReport::row(const Step& step) {
 }
 
 std::string AlignReport::summary(const Trace& trace) const {
-  std::string text = progress_text(trace, floor_) + "\n" + certificate_text(trace);
+  std::string text = progress_text(trace, floor_, goal_) + "\n" + certificate_text(trace);
   if (const auto ending = ending_text(trace); !ending.empty()) text += "\n" + ending;
   return text;
 }

@@ -9,13 +9,16 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace itspace::cli {
 
 class AlignReport {
  public:
-  // `floor`: the smallest objective the rank allows, if it was asked for; adds a column with the gap to it.
-  explicit AlignReport(std::optional<double> floor) : floor_(floor) {}
+  // `floor`: the smallest objective the rank allows, if it was asked for; adds a column with the gap to it. `goal`:
+  // what the objective is the distance to.
+  explicit AlignReport(std::optional<double> floor, std::string goal = "the target")
+      : floor_(floor), goal_(std::move(goal)) {}
 
   std::string heading() const;
   std::string row(const Step& step);  // rows come in order: the first one is the start
@@ -24,6 +27,7 @@ class AlignReport {
 
  private:
   std::optional<double> floor_;
+  std::string goal_;
   double start_objective_ = not_a_number;
 };
 

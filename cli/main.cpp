@@ -45,6 +45,7 @@ Examples:
   itspace map --source src.npy --target tgt.npy --rank 16 --out map.npz
   itspace transform --map map.npz --in tgt.npy --out mapped.npy  target samples in the source's frame
   itspace gate --before p.npy --after p_mapped.npy         does the map help, by the classifier's answers?
+  itspace barycenter a.npy b.npy c.npy --rank 16 --out Y.npy one covariance for several targets
   itspace distance a.npz b.npz --means --squared           the Frechet distance (FID)
   itspace shift src.npy tgt.npy                            do two feature sets differ by more than noise?
   itspace experiment alignment --out results               the paper's first experiment, as a page
@@ -95,12 +96,13 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", fmt::format("itspace {}", itspace::version()), "print the version");
   program.require_subcommand(1);
   program.get_formatter()->column_width(32);
-  const std::array<cli::Command, 10> commands{
-      cli::add_align(program), cli::add_align_batch(program),
-      cli::add_map(program),   cli::add_transform(program),
-      cli::add_gate(program),  cli::add_distance(program),
-      cli::add_shift(program), cli::add_verify(program),
-      cli::add_info(program),  cli::add_experiment(program, command_line(argc, argv))};
+  const std::array<cli::Command, 11> commands{
+      cli::add_align(program),      cli::add_align_batch(program),
+      cli::add_barycenter(program), cli::add_map(program),
+      cli::add_transform(program),  cli::add_gate(program),
+      cli::add_distance(program),   cli::add_shift(program),
+      cli::add_verify(program),     cli::add_info(program),
+      cli::add_experiment(program, command_line(argc, argv))};
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
