@@ -12,6 +12,7 @@
 #include <itspace/gate.hpp>
 #include <itspace/gradient.hpp>
 #include <itspace/moments.hpp>
+#include <itspace/online_target.hpp>
 #include <itspace/random.hpp>
 #include <itspace/rank.hpp>
 #include <itspace/shift_noise.hpp>
