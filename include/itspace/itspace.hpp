@@ -8,10 +8,12 @@
 #include <itspace/batch.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
+#include <itspace/drift_alarm.hpp>
 #include <itspace/evaluate.hpp>
 #include <itspace/gate.hpp>
 #include <itspace/gradient.hpp>
 #include <itspace/moments.hpp>
+#include <itspace/online.hpp>
 #include <itspace/online_target.hpp>
 #include <itspace/random.hpp>
 #include <itspace/rank.hpp>

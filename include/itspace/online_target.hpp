@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -46,8 +47,8 @@ struct OnlineOptions {
   HalfLifeUnit unit = HalfLifeUnit::batches;
   Index window = 0;         // > 0: the last so many batches, exactly and with full weight, and nothing older
   Index exact_batches = 1;  // how many are kept as they came, where there is no window
-  Index kept_rank = 64;     // k
-  std::uint64_t seed = 0;   // of the random directions in which what is new in a batch is looked for
+  std::optional<Index> kept_rank = {};  // k; by default 64, and four times the rank of an OnlineAligner
+  std::uint64_t seed = 0;               // of the random directions in which what is new in a batch is looked for
 };
 
 template <Storage Scalar>

@@ -31,7 +31,8 @@ void check_options(const OnlineOptions& options) {
   require(options.window == 0 || std::isinf(options.half_life), "there is a window of ", options.window,
           " batches and a half-life of ", options.half_life, "; give one of the two");
   require(options.exact_batches >= 1, "exact_batches is ", options.exact_batches, "; it must be at least 1");
-  require(options.kept_rank >= 1, "kept_rank is ", options.kept_rank, "; it must be at least 1");
+  require(!options.kept_rank || *options.kept_rank >= 1, "kept_rank is ", options.kept_rank.value_or(0),
+          "; it must be at least 1");
 }
 
 // Of all weights before a batch of `samples` rows.
@@ -221,7 +222,9 @@ OnlineTarget<Scalar>::OnlineTarget(const OnlineOptions& options) : OnlineTarget(
 
 template <Storage Scalar>
 OnlineTarget<Scalar>::OnlineTarget(Parts parts) : parts_(std::move(parts)) {
+  constexpr Index default_kept_rank = 64;
   check_options(parts_.options);
+  if (!parts_.options.kept_rank) parts_.options.kept_rank = default_kept_rank;
   const bool has_old = parts_.old.mean.size() > 0;
   if (!has_old && parts_.recent.empty()) return;
   const Index d = has_old ? parts_.old.mean.size() : parts_.recent.front().mean.size();
@@ -258,7 +261,7 @@ bool OnlineTarget<Scalar>::update(const ConstBlockView<Scalar>& batch, const Eig
   while (static_cast<Index>(parts.recent.size()) > exact) {
     if (options.window == 0)
       parts.old =
-          merged<Scalar>(parts.old, parts.recent.front(), options.kept_rank, Random(options.seed, parts.version));
+          merged<Scalar>(parts.old, parts.recent.front(), *options.kept_rank, Random(options.seed, parts.version));
     parts.recent.erase(parts.recent.begin());
   }
   next.prepare();
