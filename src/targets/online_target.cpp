@@ -113,7 +113,8 @@ Block<Scalar> leading_rows(const Block<Scalar>& rows, Index known, Index kept, d
   directions.leftCols(count - drawn) = rows.topRows(count - drawn).transpose() * static_cast<Scalar>(1 / size);
   if (drawn > 0) {
     Block<Scalar> combinations(m - known, drawn);
-    random.fill_normal<Scalar>(combinations);
+    for (Index i = 0; i < combinations.size(); ++i)
+      combinations.data()[i] = (random.bits(static_cast<std::uint64_t>(i)) & 1) != 0 ? Scalar(1) : Scalar(-1);
     kernels::gemm<Scalar>(Op::transposed, static_cast<Scalar>(1 / size), rows.bottomRows(m - known), combinations,
                           Scalar(0), directions.rightCols(drawn));
   }
@@ -128,10 +129,10 @@ Block<Scalar> leading_rows(const Block<Scalar>& rows, Index known, Index kept, d
   kernels::grams<Scalar>({&request, 1});
   SmallVector values;
   Small vectors;
-  require_converged(leading_eigenpairs(gram, std::min(kept, count), values, &vectors),
-                    "the leading directions of a batch");
-  Block<Scalar> leading(d, vectors.cols());
-  kernels::multiply<Scalar>(found, size * vectors, leading);
+  require_converged(symmetric_eigen(gram, values, vectors), "the leading directions of a batch");
+  const Index left = std::min(kept, count);
+  Block<Scalar> leading(d, left);
+  kernels::multiply<Scalar>(found, size * vectors.rightCols(left).rowwise().reverse(), leading);
   return leading.transpose();
 }
 
