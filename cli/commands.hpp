@@ -30,6 +30,7 @@ Command add_map(CLI::App& program);
 Command add_transform(CLI::App& program);
 Command add_distance(CLI::App& program);
 Command add_shift(CLI::App& program);
+Command add_follow(CLI::App& program);
 Command add_verify(CLI::App& program);
 Command add_info(CLI::App& program);
 // `command_line` is kept in the results.

@@ -48,6 +48,7 @@ Examples:
   itspace barycenter a.npy b.npy c.npy --rank 16 --out Y.npy one covariance for several targets
   itspace distance a.npz b.npz --means --squared           the Frechet distance (FID)
   itspace shift src.npy tgt.npy                            do two feature sets differ by more than noise?
+  itspace follow --rank 16 --half-life 20 day1.npy day2.npy  a stream of batches, a few steps for each
   itspace experiment alignment --out results               the paper's first experiment, as a page
 
 Exit codes: 0 done; 1 a certificate failed, a number overflowed, or a claim is
@@ -96,7 +97,7 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", fmt::format("itspace {}", itspace::version()), "print the version");
   program.require_subcommand(1);
   program.get_formatter()->column_width(32);
-  const std::array<cli::Command, 11> commands{cli::add_align(program),
+  const std::array<cli::Command, 12> commands{cli::add_align(program),
                                               cli::add_align_batch(program),
                                               cli::add_barycenter(program),
                                               cli::add_map(program),
@@ -104,6 +105,7 @@ int run(int argc, char** argv) {
                                               cli::add_gate(program),
                                               cli::add_distance(program),
                                               cli::add_shift(program),
+                                              cli::add_follow(program),
                                               cli::add_verify(program),
                                               cli::add_info(program),
                                               cli::add_experiment(program, command_line(argc, argv))};
