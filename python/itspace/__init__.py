@@ -27,6 +27,7 @@ from ._distance import (
     truncate_factor,
 )
 from ._map import Kept, LowRankGaussian, Seen, SeenShift, TransportMap, model_of, model_of_features, seen_shift
+from ._online import Drift, Observation, OnlineAligner
 from ._shift import MovedDirection, ShiftOutcome, ShiftTest, shift_test
 from ._target import Target, auto_rank, random_start, start_from
 from ._threads import set_threads, thread_limit, threads
@@ -39,10 +40,13 @@ __all__ = [
     "BarycenterResult",
     "BatchResult",
     "CovarianceOperator",
+    "Drift",
     "FrechetAccumulator",
     "Kept",
     "LowRankGaussian",
     "MovedDirection",
+    "Observation",
+    "OnlineAligner",
     "ResolutionWarning",
     "Seen",
     "SeenShift",

@@ -19,5 +19,6 @@ NB_MODULE(_core, module) {
   itspace::python::add_distance(module);
   itspace::python::add_gradient(module);
   itspace::python::add_map(module);
+  itspace::python::add_online(module);
   itspace::python::add_threads(module);
 }

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""OnlineAligner: follow a stream of feature batches, a few certified steps for each."""
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from typing import Any, Dict, Literal, NamedTuple, Optional, Union
+
+import numpy as np
+
+from . import _core
+from ._align import AlignResult, step_options
+from ._arrays import integer, number, seed_of, take, vector
+from ._map import Kept, LowRankGaussian, TransportMap
+from ._types import Array, MapKind
+
+
+class Drift(NamedTuple):
+    """What the drift alarm makes of a batch.
+
+    `watching` is False while the batches still go into the reference. The two z are the statistics of the batch in units
+    of their spread without drift, the levels their sums over the threshold: an alarm from 1 on, after which they begin
+    at 0 again.
+    """
+
+    watching: bool
+    alarm: bool
+    mean_z: float
+    covariance_z: float
+    mean_level: float
+    covariance_level: float
+
+
+class Observation(NamedTuple):
+    """What came of one batch; `result` (the steps) is None while there are no two samples that differ."""
+
+    batch: int
+    samples: int
+    skipped: bool
+    effective_samples: float
+    target_trace: float
+    result: Optional[AlignResult]
+    drift: Optional[Drift]
+
+
+class OnlineAligner:
+    """Follows a stream of feature batches: the covariance so far moves with each, and a few steps follow it.
+
+    No d x d matrix exists, and memory does not grow with the stream: recent batches are kept as they came, older samples
+    as `keep` leading directions and a diagonal. The mean, every variance, the trace and the effective count are those of
+    all samples, exactly.
+
+    Parameters
+    ----------
+    rank : int
+        Columns of the factor.
+    steps : int
+        For each batch.
+    alpha : float, 'line-search' or None
+        As in `align`.
+    half_life : float
+        After so many batches (or samples, by `half_life_unit`) a sample weighs half. Infinite: nothing is forgotten.
+    half_life_unit : 'batches' or 'samples'
+    window : int, optional
+        Instead of a half-life: the last so many batches, exactly, and nothing older.
+    keep : int, optional
+        Directions kept of older batches; None: four times the rank.
+    run_length : float, optional
+        Raise an alarm when the stream drifts, with so many batches between two false alarms on average.
+    reference_batches : int
+        The first batches, which the alarm takes for usual.
+    seed : int
+    dtype : 'float32', 'float64' or None
+        Of the stream; None: that of the first batch. A batch of the other one is refused.
+
+    Examples
+    --------
+    >>> import numpy as np, itspace
+    >>> rng = np.random.default_rng(0)
+    >>> aligner = itspace.OnlineAligner(rank=3, half_life=10)
+    >>> for _ in range(5):
+    ...     seen = aligner.observe(rng.standard_normal((64, 20)))
+    >>> seen.batch, seen.result.certified, aligner.factor.shape
+    (5, True, (20, 3))
+    """
+
+    __slots__ = ("_core", "_options", "_dtype", "__weakref__")
+
+    _core: Optional[_core.Online]
+    _options: Dict[str, Any]
+    _dtype: Any
+
+    def __init__(
+        self,
+        rank: int,
+        *,
+        steps: int = 2,
+        alpha: Union[float, Literal["line-search"], None] = None,
+        half_life: float = math.inf,
+        half_life_unit: Literal["batches", "samples"] = "batches",
+        window: Optional[int] = None,
+        keep: Optional[int] = None,
+        run_length: Optional[float] = None,
+        reference_batches: int = 20,
+        seed: int = 0,
+        dtype: Any = None,
+    ) -> None:
+        fixed, _, line_search, _ = step_options(alpha, None, "paper", "auto", None)
+        if not isinstance(half_life_unit, str):
+            raise TypeError(f"half_life_unit is {half_life_unit!r}; it must be 'batches' or 'samples'")
+        if window is not None and integer(window, "window") < 1:
+            raise ValueError(f"window is {window!r}; it must be at least 1, or None for no window")
+        self._options = {
+            "rank": integer(rank, "rank"),
+            "steps": integer(steps, "steps"),
+            "alpha": fixed,
+            "line_search": line_search,
+            "half_life": number(half_life, "half_life"),
+            "unit": half_life_unit,
+            "window": 0 if window is None else integer(window, "window"),
+            "keep": None if keep is None else integer(keep, "keep"),
+            "run_length": None if run_length is None else number(run_length, "run_length"),
+            "reference_batches": integer(reference_batches, "reference_batches"),
+            "seed": seed_of(seed),
+        }
+        self._dtype = None if dtype is None else np.dtype(dtype)
+        if self._dtype not in (None, np.dtype(np.float32), np.dtype(np.float64)):
+            raise ValueError(f"dtype is {dtype!r}; it must be 'float32', 'float64' or None")
+        made = _core.Online.make(float32=self._dtype == np.float32, **self._options)  # bad options are named here
+        self._core = None if self._dtype is None else made
+
+    def observe(self, batch: Array, sample_weight: Optional[Array] = None) -> Observation:
+        """Take in a batch (n, d), move the factor, and say what came of it.
+
+        A batch with nothing in it is skipped with a warning. One that is refused (ValueError: another number of columns,
+        a value that is not finite, weights that do not fit; TypeError: another dtype) leaves the state as it was.
+        """
+        array, _ = take(batch, "batch", 2)
+        if self._dtype is not None and array.dtype != self._dtype:
+            raise TypeError(f"batch has dtype {array.dtype} and the stream {self._dtype}; convert it: batch.astype('{self._dtype}')")
+        weights = None if sample_weight is None else vector(sample_weight, "sample_weight")
+        core = self._core
+        if core is None:
+            core = _core.Online.make(float32=array.dtype == np.float32, **self._options)
+        seen = core.observe(array, weights)
+        if not seen["skipped"]:
+            self._core, self._dtype = core, array.dtype
+        if seen["warning"]:
+            warnings.warn(seen["warning"], RuntimeWarning, stacklevel=2)
+        result = None if seen["trace"] is None else AlignResult(core.factor(), seen["trace"], [])
+        drift = None if seen["drift"] is None else Drift(*seen["drift"])
+        return Observation(
+            seen["batch"], seen["samples"], seen["skipped"], seen["effective_samples"], seen["target_trace"], result, drift
+        )
+
+    def _started(self) -> _core.Online:
+        if self._core is None:
+            raise ValueError("the stream has had no batch yet; observe one first")
+        return self._core
+
+    @property
+    def factor(self) -> Any:
+        """The factor Y (d, rank), a copy; its covariance Y Y' is the state."""
+        return self._started().factor()
+
+    @property
+    def mean(self) -> Any:
+        return self._started().mean()
+
+    @property
+    def deviations(self) -> Any:
+        """Standard deviations of the features."""
+        return self._started().deviations()
+
+    @property
+    def dim(self) -> int:
+        return self._started().numbers()[0]
+
+    @property
+    def rank(self) -> int:
+        return int(self._options["rank"]) if self._core is None else self._core.numbers()[1]
+
+    @property
+    def batches(self) -> int:
+        """How many there were."""
+        return 0 if self._core is None else self._core.numbers()[2]
+
+    @property
+    def effective_samples(self) -> float:
+        """(sum w)^2/(sum w^2) of all samples, with what is left of their weights."""
+        return 0.0 if self._core is None else self._core.numbers()[3]
+
+    @property
+    def trace(self) -> float:
+        """Of the covariance so far."""
+        return self._started().numbers()[4]
+
+    @property
+    def objective(self) -> float:
+        """W2^2(Y Y', Sigma) of the factor and the covariance so far."""
+        return self._started().numbers()[5]
+
+    def apply(self, y: Array) -> Any:
+        """The covariance so far times a block (d, m)."""
+        core = self._started()
+        return core.apply(take(y, "y", 2, self._dtype)[0])
+
+    def model(self, *, floor: float = 1e-6) -> LowRankGaussian:
+        """The stream as a low-rank Gaussian, with its deviations and its effective count; for `TransportMap.from_models`."""
+        core = self._started()
+        remainder = core.remainder(number(floor, "floor"))
+        return LowRankGaussian(core.factor(), core.mean(), remainder, core.deviations(), False, core.numbers()[3])
+
+    def map(self, source: LowRankGaussian, kind: MapKind = "monge", *, kept: Optional[Kept] = None) -> TransportMap:
+        """The map that takes samples of the stream as it is now into the frame of a source model."""
+        return TransportMap.from_models(self.model(), source, kind, kept=kept)
+
+    def relearn_drift(self) -> None:
+        """A new reference for the drift alarm, from the next batch on."""
+        self._started().relearn_drift()
+
+    def save(self, path: "Union[str, os.PathLike[str]]") -> None:
+        """To an .npz (`itspace.online/1`), whole or not at all. A stream that is loaded goes on with the same bits."""
+        self._started().save(os.fspath(path))
+
+    @classmethod
+    def load(cls, path: "Union[str, os.PathLike[str]]") -> "OnlineAligner":
+        self = object.__new__(cls)
+        self._core = _core.Online.load(os.fspath(path))
+        self._options = {}
+        self._dtype = np.dtype(np.float32 if self._core.float32 else np.float64)
+        return self
+
+    def __repr__(self) -> str:
+        if self._core is None:
+            return f"<itspace.OnlineAligner of rank {self.rank}, no batch yet>"
+        dim, rank, batches, effective, _, objective = self._core.numbers()
+        return (
+            f"<itspace.OnlineAligner of rank {rank} in {dim} dimensions, {batches} batches, {effective:.4g} effective samples, "
+            f"objective {objective:.6g}>"
+        )
