@@ -85,9 +85,9 @@ class OnlineAligner:
     (5, True, (20, 3))
     """
 
-    __slots__ = ("_core", "_options", "_dtype", "__weakref__")
+    __slots__ = ("_stream", "_options", "_dtype", "__weakref__")
 
-    _core: Optional[_core.Online]
+    _stream: Optional[_core.Online]
     _options: Dict[str, Any]
     _dtype: Any
 
@@ -111,6 +111,8 @@ class OnlineAligner:
             raise TypeError(f"half_life_unit is {half_life_unit!r}; it must be 'batches' or 'samples'")
         if window is not None and integer(window, "window") < 1:
             raise ValueError(f"window is {window!r}; it must be at least 1, or None for no window")
+        if keep is not None and integer(keep, "keep") < 1:
+            raise ValueError(f"keep is {keep!r}; it must be at least 1, or None for four times the rank")
         self._options = {
             "rank": integer(rank, "rank"),
             "steps": integer(steps, "steps"),
@@ -128,7 +130,7 @@ class OnlineAligner:
         if self._dtype not in (None, np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype is {dtype!r}; it must be 'float32', 'float64' or None")
         made = _core.Online.make(float32=self._dtype == np.float32, **self._options)  # bad options are named here
-        self._core = None if self._dtype is None else made
+        self._stream = None if self._dtype is None else made
 
     def observe(self, batch: Array, sample_weight: Optional[Array] = None) -> Observation:
         """Take in a batch (n, d), move the factor, and say what came of it.
@@ -140,12 +142,12 @@ class OnlineAligner:
         if self._dtype is not None and array.dtype != self._dtype:
             raise TypeError(f"batch has dtype {array.dtype} and the stream {self._dtype}; convert it: batch.astype('{self._dtype}')")
         weights = None if sample_weight is None else vector(sample_weight, "sample_weight")
-        core = self._core
+        core = self._stream
         if core is None:
             core = _core.Online.make(float32=array.dtype == np.float32, **self._options)
         seen = core.observe(array, weights)
         if not seen["skipped"]:
-            self._core, self._dtype = core, array.dtype
+            self._stream, self._dtype = core, array.dtype
         if seen["warning"]:
             warnings.warn(seen["warning"], RuntimeWarning, stacklevel=2)
         result = None if seen["trace"] is None else AlignResult(core.factor(), seen["trace"], [])
@@ -155,9 +157,9 @@ class OnlineAligner:
         )
 
     def _started(self) -> _core.Online:
-        if self._core is None:
+        if self._stream is None:
             raise ValueError("the stream has had no batch yet; observe one first")
-        return self._core
+        return self._stream
 
     @property
     def factor(self) -> Any:
@@ -179,17 +181,17 @@ class OnlineAligner:
 
     @property
     def rank(self) -> int:
-        return int(self._options["rank"]) if self._core is None else self._core.numbers()[1]
+        return int(self._options["rank"]) if self._stream is None else self._stream.numbers()[1]
 
     @property
     def batches(self) -> int:
         """How many there were."""
-        return 0 if self._core is None else self._core.numbers()[2]
+        return 0 if self._stream is None else self._stream.numbers()[2]
 
     @property
     def effective_samples(self) -> float:
         """(sum w)^2/(sum w^2) of all samples, with what is left of their weights."""
-        return 0.0 if self._core is None else self._core.numbers()[3]
+        return 0.0 if self._stream is None else self._stream.numbers()[3]
 
     @property
     def trace(self) -> float:
@@ -227,15 +229,15 @@ class OnlineAligner:
     @classmethod
     def load(cls, path: "Union[str, os.PathLike[str]]") -> "OnlineAligner":
         self = object.__new__(cls)
-        self._core = _core.Online.load(os.fspath(path))
+        self._stream = _core.Online.load(os.fspath(path))
         self._options = {}
-        self._dtype = np.dtype(np.float32 if self._core.float32 else np.float64)
+        self._dtype = np.dtype(np.float32 if self._stream.float32 else np.float64)
         return self
 
     def __repr__(self) -> str:
-        if self._core is None:
+        if self._stream is None:
             return f"<itspace.OnlineAligner of rank {self.rank}, no batch yet>"
-        dim, rank, batches, effective, _, objective = self._core.numbers()
+        dim, rank, batches, effective, _, objective = self._stream.numbers()
         return (
             f"<itspace.OnlineAligner of rank {rank} in {dim} dimensions, {batches} batches, {effective:.4g} effective samples, "
             f"objective {objective:.6g}>"

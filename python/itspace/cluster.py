@@ -104,7 +104,7 @@ class BuresWassersteinKMeans(ClusterMixin, TransformerMixin, BaseEstimator):
         tol: Any = self.tol
         if isinstance(tol, (bool, np.bool_)) or not isinstance(tol, numbers.Real):
             raise TypeError(f"tol is {tol!r}; it must be a number")
-        if not 0 <= tol < np.inf:
+        if not 0 <= float(tol) < np.inf:
             raise ValueError(f"tol is {self.tol!r}; it must be a number of 0 or more")
         targets = self._targets_of(X)
         if len(targets) < self.n_clusters:

@@ -67,6 +67,18 @@ CALLS = {
     ("shift_test", "seed"): (2**64 - 1, 2, lambda n: itspace.shift_test(X, X, permutations=2, seed=n)),
     ("CovarianceOperator", "the target's dim"): (None, 3, lambda n: itspace.align(Operator(n), rank=1)),
 }
+for name in ("rank", "steps", "subset", "starts", "seed"):
+    CALLS["barycenter", name] = (
+        2**64 - 1 if name == "seed" else 3 if name == "rank" else None,
+        2,
+        lambda n, name=name: itspace.barycenter([S, 2 * S], **{"rank": 2, "steps": 2, name: n}),
+    )
+for name in ("rank", "steps", "window", "keep", "reference_batches", "seed"):
+    CALLS["OnlineAligner", name] = (
+        2**64 - 1 if name == "seed" else None,
+        4 if name == "reference_batches" else 2,
+        lambda n, name=name: itspace.OnlineAligner(**{"rank": 2, "run_length": 50.0, name: n}).observe(X),
+    )
 
 try:
     from itspace.sklearn import CovarianceAligner, target_folds

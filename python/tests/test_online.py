@@ -112,7 +112,7 @@ def test_bad_batches_change_nothing(rng):
         ({"window": 0}, "window is 0"),
         ({"window": 3, "half_life": 2}, "one of the two"),
         ({"half_life_unit": "days"}, "days"),
-        ({"keep": 0}, "kept_rank is 0"),
+        ({"keep": 0}, "keep is 0"),
         ({"run_length": 1}, "run_length is 1"),
         ({"dtype": "float16"}, "float16"),
         ({"alpha": 3.0}, "3"),
