@@ -107,7 +107,7 @@ DriftReport DriftAlarm::observe(const ConstBlockView<Scalar>& batch) {
   if (!watching()) {
     DriftAlarm next(parts_.options);
     next.parts_.samples.resize(parts_.samples.rows() + batch.rows(), batch.cols());
-    next.parts_.samples.topRows(parts_.samples.rows()) = parts_.samples;
+    if (parts_.samples.rows() > 0) next.parts_.samples.topRows(parts_.samples.rows()) = parts_.samples;
     next.parts_.samples.bottomRows(batch.rows()) = batch.template cast<double>();
     next.parts_.counts = parts_.counts;
     next.parts_.counts.push_back(batch.rows());
