@@ -48,7 +48,7 @@ struct Arguments {
   Sums<R>* sums;  // three: used, read, cleared
   unsigned* barrier;
   double* partial_norms;  // [2][blocks][norm_count]
-  double* log;            // [steps + 1][log_values]
+  double* log;            // [steps + 1][log_scalars]
   Scales scales;
   double alpha;
   double trace;       // of Sigma

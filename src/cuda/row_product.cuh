@@ -204,7 +204,7 @@ struct ProductLayout {
   bool fits;
   std::size_t shared_bytes;
 
-  // `fixed_bytes`: of shared memory, before the stages.
+  // `bytes_before` and `bytes_of_row`: of shared memory before the stages, and for each of the block's rows.
   ProductLayout(int dim, const Limits& limits, std::size_t bytes_before, std::size_t bytes_of_row, bool may_stay) {
     constexpr int group = rows_of_warp<T, R>;
     const std::size_t most = static_cast<std::size_t>(limits.shared_bytes);
