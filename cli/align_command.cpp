@@ -132,16 +132,6 @@ void print_outcome(const Arguments& given, const AlignReport& report, const Trac
   print_line("\n" + text + ".");
 }
 
-// The factor and the trace that is true of it: both or neither.
-template <Storage Scalar>
-void save(const Arguments& given, Result<Scalar>& result) {
-  io::Outputs outputs;
-  io::save_npy<Scalar>(outputs, given.out, result.factor);
-  result.trace.factor_checksum = io::checksum_of<Scalar>(result.factor);
-  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(result.trace));
-  commit(outputs);
-}
-
 // What a run writes and prints is the outcome of the attempt that counts; one that is given up leaves nothing behind.
 template <Storage Scalar, Storage Data>
 int align_and_report(const Arguments& given, const ProblemTarget<Scalar, Data>& target,
@@ -174,7 +164,7 @@ int align_and_report(const Arguments& given, const ProblemTarget<Scalar, Data>& 
   }
   name_precision<Scalar, Data>(result.trace);
 
-  save(given, result);
+  save_run<Scalar>(given.out, given.trace, result);
   if (talkative) print_outcome(given, report, result.trace);
   if (given.json) {
     json.update(align_json(result.trace, floor));

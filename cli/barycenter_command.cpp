@@ -111,15 +111,6 @@ void check_arguments(Arguments& given) {
 }
 
 template <Storage Scalar>
-void save(const Arguments& given, Barycenter<Scalar>& result) {
-  io::Outputs outputs;
-  io::save_npy<Scalar>(outputs, given.out, result.factor);
-  result.trace.factor_checksum = io::checksum_of<Scalar>(result.factor);
-  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(result.trace));
-  commit(outputs);
-}
-
-template <Storage Scalar>
 Json result_json(const Arguments& given, const Barycenter<Scalar>& result, Json inputs) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     inputs[i]["weight"] = result.weights(static_cast<Index>(i));
@@ -171,7 +162,7 @@ int run_in(const Arguments& given, const std::deque<Input<Data>>& inputs, const 
   progress.clear();
   if (watch.given_up()) return exit_code::success;
   name_precision<Scalar, Data>(result.trace);
-  save(given, result);
+  save_run<Scalar>(given.out, given.trace, result);
   if (talkative) print_line("\n" + summary(given, report, result));
   if (given.json) print_json(result_json(given, result, described));
   if (interrupt_asked())
