@@ -383,9 +383,10 @@ void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Ind
   StripBuffer<double> buffer;
   alignas(64) double made[strip_rows * most_cols];
   const WideRows<double, Scalar> rows_of_a{a.data(), a.outerStride(), a.rows(), a.cols()};
+  const Index values = strip_rows * SlabWidths{lanes_of<double>(), most_vectors}.padded(out.cols());
   for (Index row = begin; row < end; row += strip_rows) {
     const Index rows = std::min(strip_rows, end - row);
-    std::fill(std::begin(made), std::end(made), 0.0);
+    std::fill_n(made, values, 0.0);
     for (Index at = 0; at < a.cols(); at += most_tile_cols) {
       const Index tile_end = std::min(a.cols(), at + most_tile_cols);
       const Strip<double> strip = strip_of(rows_of_a, row, rows, at, tile_end, buffer.values);
