@@ -4,8 +4,9 @@
 //
 // A stack of B targets, one after the other in memory, and one start for each (or a rank, for random starts). Every
 // problem is a run of align() by itself, with the same options, and its result is bit for bit what align() gives alone
-// on one thread. The problems are spread over the threads that a call may use (threads.hpp), a few at a time; while
-// that lasts BLAS, whose number is one for the whole process, uses one thread:
+// on one thread. The problems are spread over the threads that a call may use (threads.hpp), a few at a time, and where
+// they have few columns those few are solved side by side, one in each lane of a vector. While that lasts BLAS, whose
+// number is one for the whole process, uses one thread:
 //
 //     const itspace::MatrixStack<double> targets{data, 10000, 64, 64}, starts{more_data, 10000, 64, 8};
 //     auto result = itspace::align_batch<double>(targets, starts, {.steps = 2});
@@ -49,9 +50,9 @@ struct BatchOptions {
   StackOf targets = StackOf::covariances;
   bool keep_traces = false;  // fill BatchResult::traces
 
-  // Whether to end the call. Asked on the calling thread alone, before each problem that it takes and after each step
-  // of those. Once it says so, runs that are under way end as Status::stopped and the others are not begun. What it
-  // throws comes out of align_batch when all threads have ended.
+  // Whether to end the call. Asked on the calling thread alone, before each problem that it takes (several, where they
+  // are solved side by side) and after each step of those. Once it says so, runs that are under way end as
+  // Status::stopped and the others are not begun. What it throws comes out of align_batch when all threads have ended.
   std::function<bool()> should_stop = {};
 };
 

@@ -7,6 +7,7 @@
 #include "core/align_impl.hpp"
 #include "core/require.hpp"
 #include "core/root_target.hpp"
+#include "core/side_by_side.hpp"
 #include "core/truncation.hpp"
 
 #include <cmath>
@@ -104,6 +105,18 @@ auto with_root(RunContext<Host<Scalar>>& context, Route route, Run run) {
 }  // namespace
 
 template <Storage Scalar>
+Result<Scalar> run_on_host(RunContext<Host<Scalar>>& context, Block<Scalar> start, const AlignOptions& options,
+                           const OnStep<Scalar>& on_step) {
+  const Index rank = start.cols();
+  if (!suits_side_by_side(options, rank))
+    return with_root<Scalar>(context, options.route,
+                             [&] { return run_from(context, std::move(start), rank, options, on_step); });
+  SmallRun<Scalar> run{&context, std::move(start)};
+  run_side_by_side<Scalar>({&run, 1}, rank, options, on_step);
+  return std::move(run.result);
+}
+
+template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& given, const std::type_identity_t<ConstBlockView<Scalar>>& start,
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
   const TargetRef<Scalar> target = given;
@@ -113,8 +126,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& given, const std::type_identi
   check_start_cols(start.cols(), target.dim());
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
-  return with_root<Scalar>(context, options.route,
-                           [&] { return run_from(context, Block<Scalar>(start), start.cols(), options, on_step); });
+  return run_on_host<Scalar>(context, Block<Scalar>(start), options, on_step);
 }
 
 template <Storage Scalar>
@@ -125,9 +137,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& given, Index rank, const Alig
   check_rank(rank, target.dim());
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
-  Block<Scalar> start = make_random_start(context, rank, options.seed);
-  return with_root<Scalar>(context, options.route,
-                           [&] { return run_from(context, std::move(start), rank, options, on_step); });
+  return run_on_host<Scalar>(context, make_random_start(context, rank, options.seed), options, on_step);
 }
 
 template <Storage Scalar>
@@ -162,6 +172,8 @@ Evaluation<Scalar> evaluate(const TargetArgument<Scalar>& given,
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                               \
+  template Result<Scalar> run_on_host<Scalar>(RunContext<Host<Scalar>>&, Block<Scalar>, const AlignOptions&,      \
+                                              const OnStep<Scalar>&);                                             \
   template Result<Scalar> align<Scalar>(const TargetArgument<Scalar>&,                                            \
                                         const std::type_identity_t<ConstBlockView<Scalar>>&, const AlignOptions&, \
                                         const std::type_identity_t<OnStep<Scalar>>&);                             \

@@ -36,6 +36,11 @@ BasicResult<S> run_from(RunContext<S>& context, typename S::Block start, Index r
   return PaperSolver<S>(context, std::move(start), rank, options).run(on_step);
 }
 
+// On the host, by the way that suits the options: few columns have one of their own (side_by_side.hpp).
+template <Storage Scalar>
+ITSPACE_API Result<Scalar> run_on_host(RunContext<HostSpace<Scalar>>& context, Block<Scalar> start,
+                                       const AlignOptions& options, const OnStep<Scalar>& on_step);
+
 // Sigma*Omega with seeded Gaussian Omega, as the target gives it. One pass.
 template <Space S>
 struct RandomProduct {

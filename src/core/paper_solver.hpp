@@ -16,8 +16,17 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 
 namespace itspace {
+
+// A run that was begun elsewhere: the last row of its trace is made and not evaluated.
+template <Space S>
+struct UnderWay {
+  Recorder recorder;
+  typename S::Block current;
+  std::optional<typename S::Block> best;  // where that is another one
+};
 
 template <Space S>
 class PaperSolver {
@@ -29,6 +38,7 @@ class PaperSolver {
 
   // @pre options are valid for the target, and the start is d x rank.
   PaperSolver(RunContext<S>& run, Block start, Index rank, const AlignOptions& options);
+  PaperSolver(RunContext<S>& run, UnderWay<S> state, Index rank, const AlignOptions& options);
 
   BasicResult<S> run(const BasicOnStep<S>& on_step);
   // The start alone.
@@ -53,7 +63,7 @@ class PaperSolver {
   std::optional<Status> evaluate_current(Index k, bool step_follows, bool lifts);
   std::optional<Status> record_evaluation();
   std::optional<Status> certify_by(Route route, bool step_follows);
-  Route choose_route(bool first) const;
+  Route choose_route() const;
   bool may_use_factor() const;
   NullRule null_rule(Route route) const;
   void complete_certificate(Index k);
@@ -99,6 +109,7 @@ class PaperSolver {
   std::unique_ptr<Probe<S>> probe_;
 
   // The state at Y_k.
+  bool knows_nothing_ = true;  // no iterate was evaluated here before
   Route route_ = Route::qr;
   EvaluatedPoint point_;
   Basis previous_basis_, basis_b_;

@@ -68,6 +68,16 @@ PaperSolver<S>::PaperSolver(RunContext<S>& run, Block start, Index rank, const A
 }
 
 template <Space S>
+PaperSolver<S>::PaperSolver(RunContext<S>& run, UnderWay<S> state, Index rank, const AlignOptions& options)
+    : PaperSolver(run, std::move(state.current), rank, options) {
+  recorder_ = std::move(state.recorder);
+  if (!state.best) return;
+  iterates_[1] = std::move(*state.best);
+  best_ = 1;
+  next_ = 2;
+}
+
+template <Space S>
 BasicResult<S> PaperSolver<S>::run(const BasicOnStep<S>& on_step) {
   return run_solver(space_, target_.dim(), *this, options_, on_step);
 }
@@ -135,9 +145,9 @@ void PaperSolver<S>::advance() {
 }
 
 template <Space S>
-Route PaperSolver<S>::choose_route(bool first) const {
+Route PaperSolver<S>::choose_route() const {
   if (options_.route != Route::automatic) return options_.route;
-  if (first) return Route::qr;
+  if (knows_nothing_) return Route::qr;
   const Index r = point_.basis.r.cols();
   if (may_use_factor() && (route_ == Route::factor || point_.certificate.rank < r)) return Route::factor;
   if (searches_line()) return Route::qr;
@@ -153,8 +163,8 @@ NullRule PaperSolver<S>::null_rule(Route route) const {
 
 template <Space S>
 std::optional<Status> PaperSolver<S>::evaluate_current(Index k, bool step_follows, bool lifts) {
-  const bool first = recorder_.row().index == 0;
-  if (const auto end = certify_by(choose_route(first), step_follows)) return end;
+  if (const auto end = certify_by(choose_route(), step_follows)) return end;
+  knows_nothing_ = false;
   // Better routes for what this one could not resolve, one more pass each. qr where G was too ill-conditioned for gram,
   // and also where gram was asked for and leaves F unknown to far more than the rounding of its sums.
   const double limit = 10 * paper_detail::gram_condition_limit * static_cast<double>(point_.basis.r.cols());
@@ -165,7 +175,7 @@ std::optional<Status> PaperSolver<S>::evaluate_current(Index k, bool step_follow
     if (const auto end = certify_by(Route::qr, step_follows)) return end;
   if (options_.route == Route::automatic) {
     // factor where products with Sigma lost directions that products with T may still see.
-    if (route_ == Route::qr && choose_route(false) == Route::factor)
+    if (route_ == Route::qr && choose_route() == Route::factor)
       if (const auto end = certify_by(Route::factor, step_follows)) return end;
   }
   // A completed certificate serves the step; the objective does not need it.

@@ -38,9 +38,10 @@ BasicResult<S> run_solver(S& space, Index dim, Solver& solver, const AlignOption
   BasicResult<S> result;
   if (options.keep_iterates) result.iterates.reserve(static_cast<std::size_t>(options.steps) + 1);
   Recorder& recorder = solver.recorder();
-  recorder.iterate_made(std::nullopt, solver.passes());
+  // A run that was under way goes on with the row that is made and not evaluated.
+  if (recorder.rows() == 0) recorder.iterate_made(std::nullopt, solver.passes());
   std::optional<Status> end;
-  for (Index k = 0; !end; ++k) {
+  for (Index k = recorder.rows() - 1; !end; ++k) {
     const bool last = k == options.steps;
     end = solver.evaluate(k, last);
     // A step that promised nothing and did not descend breaks no promise, and is not taken: nearer points are tried.

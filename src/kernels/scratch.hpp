@@ -23,6 +23,7 @@ enum class Scratch {
   small_matrix,
   group_products,
   jacobi_columns,
+  lane_matrices,
   inner
 };
 

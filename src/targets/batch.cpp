@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many problems, each a run of align() on its own, by whichever thread is free.
+// Many problems, each a run of align() on its own, by whichever thread is free. Where they have few columns, a thread
+// takes several at a time and makes their runs side by side.
 #include <itspace/batch.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/targets.hpp>
@@ -10,18 +11,22 @@
 #include "core/feature_moments.hpp"
 #include "core/negative_variance.hpp"
 #include "core/require.hpp"
+#include "core/side_by_side.hpp"
 #include "core/truncation.hpp"
 #include "kernels/pool.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <deque>
 #include <exception>
 #include <limits>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace itspace {
 namespace {
@@ -114,16 +119,71 @@ class Batch {
     const kernels::OneBlasThread blas;
     kernels::run_parts((count + per_part - 1) / per_part, [&](Index part) {
       const kernels::PartScope alone;  // also where the caller does all parts by itself
-      const Index end = std::min(count, (part + 1) * per_part);
-      for (Index i = part * per_part; i < end; ++i) solve(i);
+      const Index begin = part * per_part, end = std::min(count, begin + per_part);
+      if (suits_side_by_side(options_, result_.rank)) {
+        solve_side_by_side(begin, end);
+      } else {
+        for (Index i = begin; i < end; ++i) solve(i);
+      }
     });
     stop_.rethrow();
     return std::move(result_);
   }
 
  private:
+  using Host = HostSpace<Scalar>;
+
+  // A problem that has nothing against it, and its run.
+  struct Prepared {
+    Prepared(Index i, const ConstBlockView<Data>& matrix, StackOf kind) : index(i) {
+      if (kind == StackOf::features) {
+        features.emplace(lent(matrix));
+        context.emplace(space, *features);
+      } else {
+        if (!is_plain<Data>(matrix)) averaged = averaged_away(matrix);
+        covariance.emplace(lent(averaged.size() > 0 ? ConstBlockView<Data>(averaged) : matrix));
+        context.emplace(space, *covariance);
+      }
+    }
+
+    Index index;
+    Host space;
+    Block<Data> averaged;
+    std::optional<FeaturesTarget<Scalar, Data>> features;
+    std::optional<DenseTarget<Scalar, Data>> covariance;
+    std::optional<RunContext<Host>> context;
+  };
+
   // The pool's work must not throw, and what befalls one problem is no other's business.
   void solve(Index i) noexcept {
+    guard(i, [&] {
+      Prepared problem(i, targets_[i], batch_.targets);
+      store(i, run_on_host<Scalar>(*problem.context, start_of(problem), options_, on_step_));
+    });
+  }
+
+  void solve_side_by_side(Index begin, Index end) noexcept {
+    std::vector<Index> left;  // without a result
+    try {
+      left.reserve(static_cast<std::size_t>(end - begin));
+      std::deque<Prepared> problems;
+      std::vector<SmallRun<Scalar>> runs;
+      for (Index i = begin; i < end; ++i)
+        guard(i, [&] {
+          Prepared& problem = problems.emplace_back(i, targets_[i], batch_.targets);
+          runs.push_back({&*problem.context, start_of(problem)});
+          left.push_back(i);
+        });
+      run_side_by_side<Scalar>(runs, result_.rank, options_, on_step_);
+      for (std::size_t at = 0; at < runs.size(); ++at) store(left[at], std::move(runs[at].result));
+    } catch (...) {  // memory ran out, for one of them or for all
+      for (const Index i : left) solve(i);
+    }
+  }
+
+  // What `work` throws is the outcome of problem i.
+  template <class Work>
+  void guard(Index i, const Work& work) noexcept {
     if (starts_ != nullptr) {
       factor(i) = (*starts_)[i];
     } else {
@@ -132,11 +192,14 @@ class Batch {
     try {
       if (stop_.is_up()) {
         give_reason(i, "the call was stopped before this problem was begun");
-      } else if (batch_.targets == StackOf::features) {
-        align_to(i, FeaturesTarget<Scalar, Data>(lent(targets_[i])));
       } else {
-        align_to_covariance(i);
+        work();
       }
+    } catch (const std::invalid_argument& objection) {
+      give_reason(i, objection.what());
+      if (batch_.targets == StackOf::covariances)
+        result_.status[static_cast<std::size_t>(i)] =
+            targets_[i].allFinite() ? Status::not_a_covariance : Status::not_finite;
     } catch (const std::bad_alloc&) {
       give_reason(i, "memory ran out");
     } catch (const std::exception& error) {
@@ -144,19 +207,6 @@ class Batch {
     } catch (...) {
       give_reason(i, "an exception of unknown type was thrown");
     }
-  }
-
-  void align_to_covariance(Index i) {
-    const ConstBlockView<Data> sigma = targets_[i];
-    Block<Data> averaged;
-    try {
-      if (!is_plain<Data>(sigma)) averaged = averaged_away(sigma);
-    } catch (const std::invalid_argument& objection) {
-      give_reason(i, objection.what());
-      result_.status[static_cast<std::size_t>(i)] = sigma.allFinite() ? Status::not_a_covariance : Status::not_finite;
-      return;
-    }
-    align_to(i, DenseTarget<Scalar, Data>(lent(averaged.size() > 0 ? ConstBlockView<Data>(averaged) : sigma)));
   }
 
   // A copy without the asymmetry of rounding; throws std::invalid_argument for what no rounding explains.
@@ -168,9 +218,12 @@ class Batch {
     return averaged;
   }
 
-  void align_to(Index i, const TargetArgument<Scalar>& target) {
-    Result<Scalar> run = starts_ != nullptr ? align<Scalar>(target, (*starts_)[i], options_, on_step_)
-                                            : align<Scalar>(target, result_.rank, options_, on_step_);
+  Block<Scalar> start_of(Prepared& problem) {
+    if (starts_ != nullptr) return Block<Scalar>((*starts_)[problem.index]);
+    return make_random_start(*problem.context, result_.rank, options_.seed);
+  }
+
+  void store(Index i, Result<Scalar> run) {
     const auto at = static_cast<std::size_t>(i);
     Trace& trace = run.trace;
     result_.reasons[at] = trace.reason;

@@ -274,7 +274,9 @@ TEST(BatchOf, ProblemsThatWereNotBegunKeepTheirStarts) {
     int asked = 0;
     BatchOptions options;
     options.should_stop = [&] { return ++asked > 10; };
-    const auto batch = align_batch<double>(stacks.covariances(), stacks.starts(), {.steps = 2}, options);
+    // Route gram: one problem after the other.
+    const auto batch =
+        align_batch<double>(stacks.covariances(), stacks.starts(), {.steps = 2, .route = Route::gram}, options);
     Index begun = 0;
     for (Index i = 0; i < stacks.count; ++i) {
       const auto at = static_cast<std::size_t>(i);
@@ -293,6 +295,21 @@ TEST(BatchOf, ProblemsThatWereNotBegunKeepTheirStarts) {
       EXPECT_EQ(batch.status[1], Status::step_limit);
       EXPECT_EQ(batch.status[2], Status::stopped);
     }
+  }
+}
+
+TEST(BatchOf, ProblemsSideBySideAreStoppedTogether) {
+  const Stacks<double> stacks(60, 5, 2, 800);
+  const ThreadScope scope(1);
+  int asked = 0;
+  BatchOptions options;
+  options.should_stop = [&] { return ++asked > 7; };
+  const auto batch = align_batch<double>(stacks.covariances(), stacks.starts(), {.steps = 2}, options);
+  // Seven are begun at once, and asked for each; the answer comes with their first iterates.
+  for (Index i = 0; i < stacks.count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    EXPECT_EQ(batch.status[at], i < 7 ? std::optional(Status::stopped) : std::nullopt) << i;
+    EXPECT_TRUE(same_bits(batch.factor(i), stacks.starts()[i])) << i;
   }
 }
 
