@@ -59,7 +59,7 @@ void must_be_done(lapack_int info, const char* routine) {
 }
 
 // Triangles up to this size are Eigen's own, which is faster than the call.
-constexpr Index small_triangle = 48;
+constexpr Index small_triangle = 96;
 
 // All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up, or where
 // its work array is too long. `restore` brings `a` back to what it was.
