@@ -22,7 +22,10 @@ namespace {
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // The limits of basis.cpp and certificate.cpp up to which nothing special is to be done.
-constexpr double accurate_inverse = 30, near_orthonormal = 1e-11, most_doubt = 1e-2, clear = 4;
+constexpr double accurate_inverse = 30, most_doubt = 1e-2, clear = 4;
+
+// Columns that are further from orthonormal are those of an ill-conditioned theta. What is missing is in the gap.
+constexpr double near_orthonormal = 1e-8;
 
 // Small matrices are not scaled here: sizes far from one are the general solver's.
 bool in_range(double x) {
@@ -42,11 +45,15 @@ std::span<const kernels::LanePolynomial> lane_polynomials() {
 // The small matrices of the runs of one group, by lanes.
 class Lanes {
  public:
-  explicit Lanes(Index rank)
-      : rank_(rank), count_(kernels::lane_count()), memory_(1, (matrices * rank * rank + scalars) * count_) {
+  Lanes(Index rank, kernels::Arrangement arrangement)
+      : rank_(rank),
+        count_(kernels::lane_count()),
+        places_{arrangement, rank},
+        row_(places_.row_stride()),
+        memory_(1, matrices * rank * row_ + scalars * count_) {
     memory_.setZero();
     // Lanes without a run work on the identity.
-    for (Index lane = 0; lane < count_; ++lane)
+    for (Index lane = 0; lane < (arrangement == kernels::Arrangement::alone ? 1 : count_); ++lane)
       for (Index j = 0; j < rank; ++j) at(gram, j, j, lane) = at(theta, j, j, lane) = at(w_gram, j, j, lane) = 1;
   }
 
@@ -78,9 +85,12 @@ class Lanes {
   }
   double& scalar(ScalarName name, Index lane) { return vector(name)[lane]; }
 
-  void make_bases() { kernels::lane_basis(rank_, matrix(gram), matrix(r), matrix(inverse), vector(inverse_length)); }
+  void make_bases() {
+    kernels::lane_basis(places_.arrangement, rank_, matrix(gram), matrix(r), matrix(inverse), vector(inverse_length));
+  }
   void make_certificates() {
-    kernels::lane_certificate(rank_, {matrix(theta), matrix(w_gram), matrix(r), matrix(inverse), vector(noise)},
+    kernels::lane_certificate(places_.arrangement, rank_,
+                              {matrix(theta), matrix(w_gram), matrix(r), matrix(inverse), vector(noise)},
                               lane_polynomials(),
                               {matrix(m), vector(nuclear_norm), vector(gap), vector(orthogonality), vector(asymmetry),
                                vector(theta_asymmetry), vector(theta_size), vector(largest), vector(inverse_norm),
@@ -88,11 +98,15 @@ class Lanes {
   }
 
  private:
-  double* matrix(Name name) { return memory_.data() + name * rank_ * rank_ * count_; }
-  double* vector(ScalarName name) { return memory_.data() + (matrices * rank_ * rank_ + name) * count_; }
-  double& at(Name name, Index i, Index j, Index lane) { return matrix(name)[(i * rank_ + j) * count_ + lane]; }
+  double* matrix(Name name) { return memory_.data() + name * rank_ * row_; }
+  double* vector(ScalarName name) { return memory_.data() + matrices * rank_ * row_ + name * count_; }
+  double& at(Name name, Index i, Index j, Index lane) {
+    return matrix(name)[i * row_ + places_.entry(j, lane, count_)];
+  }
 
   Index rank_, count_;
+  kernels::LanePlaces places_;
+  Index row_;
   Block<double> memory_;  // aligned for vectors
 };
 
@@ -286,8 +300,9 @@ bool suits_side_by_side(const AlignOptions& options, Index rank) {
 template <Storage Scalar>
 void run_side_by_side(std::span<SmallRun<Scalar>> runs, Index rank, const AlignOptions& options,
                       const OnStep<Scalar>& on_step) {
-  const auto at_once = static_cast<std::size_t>(kernels::lane_count());
-  Lanes lanes(rank);
+  const bool alone = runs.size() == 1;
+  const auto at_once = alone ? std::size_t(1) : static_cast<std::size_t>(kernels::lane_count());
+  Lanes lanes(rank, alone ? kernels::Arrangement::alone : kernels::Arrangement::side_by_side);
   std::vector<Runner<Scalar>> group;
   for (std::size_t first = 0; first < runs.size(); first += at_once) {
     group.clear();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs of the paper's solver with few columns, several of them side by side: the tall blocks of each run are its own,
-// and the r x r work of all lies in the lanes of vectors (kernels/lanes.hpp). One run alone gains too: nothing is
-// decomposed, and nothing allocated.
+// and the r x r work of all lies in the lanes of vectors (kernels/lanes.hpp). One run alone, which has its columns in
+// the lanes, gains most: nothing is decomposed, and nothing allocated.
 //
 // The certificate is that of make_certificate by products, on route qr. It is for the plain case, where every direction
 // of Y is seen far above its rounding and every step promises to descend; a run that meets anything else (null

@@ -3,6 +3,7 @@
 // Sweeps over tall blocks that end in small matrices, or multiply by them.
 #include "kernels/block_ops.hpp"
 
+#include "kernels/blends.hpp"
 #include "kernels/pool.hpp"
 #include "kernels/scratch.hpp"
 
@@ -216,49 +217,25 @@ void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out) {
 
 template <Storage Scalar>
 BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b) {
-  // Eight independent sums of each: vectorised in a fixed order, so the bits do not depend on the instruction set.
-  constexpr Index lanes = 8;
-  const double* sums = add_up(y.rows(), y.cols(), 2 * lanes, [&](const Range& range, double* own) {
-    std::array<double, lanes> squares{}, differences{};
-    for (Index i = range.begin; i < range.end; ++i) {
-      const Scalar* yi = y.data() + i * y.outerStride();
-      const Scalar* bi = b.data() + i * b.outerStride();
-      const auto add = [&](Index j, Index lane) {
-        const double value = static_cast<double>(bi[j]);
-        const double difference = value - static_cast<double>(yi[j]);
-        squares[static_cast<std::size_t>(lane)] += value * value;
-        differences[static_cast<std::size_t>(lane)] += difference * difference;
-      };
-      Index j = 0;
-      for (; j + lanes <= y.cols(); j += lanes)
-        for (Index lane = 0; lane < lanes; ++lane) add(j + lane, lane);
-      for (; j < y.cols(); ++j) add(j, j % lanes);
-    }
-    std::copy(squares.begin(), squares.end(), own);
-    std::copy(differences.begin(), differences.end(), own + lanes);
+  const auto& loops = blend_loops<Scalar>();
+  const double* sums = add_up(y.rows(), y.cols(), 2 * blend_sums, [&](const Range& range, double* own) {
+    loops.norms(y, b, range.begin, range.end, own, own + blend_sums);
   });
   BlendNorms norms;
-  for (Index lane = 0; lane < lanes; ++lane) {
-    norms.b_squared += sums[lane];
-    norms.difference_squared += sums[lanes + lane];
+  for (Index i = 0; i < blend_sums; ++i) {
+    norms.b_squared += sums[i];
+    norms.difference_squared += sums[blend_sums + i];
   }
   return norms;
 }
 
 template <Storage Scalar>
 void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out) {
+  const auto& loops = blend_loops<Scalar>();
   const Index parts = parts_for_values(y.rows(), y.cols());
   run_parts(parts, [&](Index part) {
     const Range range = part_of(y.rows(), parts, part);
-    for (Index i = range.begin; i < range.end; ++i) {
-      const Scalar* yi = y.data() + i * y.outerStride();
-      const Scalar* bi = b.data() + i * b.outerStride();
-      Scalar* to = out.data() + i * out.outerStride();
-      for (Index j = 0; j < y.cols(); ++j) {
-        const double from = static_cast<double>(yi[j]);
-        to[j] = static_cast<Scalar>((1 - alpha) * from + alpha * static_cast<double>(bi[j]));
-      }
-    }
+    loops.blend(y, b, alpha, range.begin, range.end, out);
   });
 }
 

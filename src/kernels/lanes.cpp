@@ -17,12 +17,15 @@
 HWY_BEFORE_NAMESPACE();
 namespace itspace::kernels {
 namespace HWY_NAMESPACE {
+namespace {  // the other kernels are in this namespace too
 
 namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<double>;
 using Vector = hn::Vec<Tag>;
 
 constexpr Index lanes = static_cast<Index>(HWY_LANES(double));
+constexpr std::size_t most_lanes = 8, most_columns = static_cast<std::size_t>(most_lane_columns);
+static_assert(lanes <= static_cast<Index>(most_lanes));
 
 HWY_INLINE Vector load(const double* from) {
   return hn::Load(Tag(), from);
@@ -34,122 +37,179 @@ HWY_INLINE Vector number(double value) {
   return hn::Set(Tag(), value);
 }
 
-// One n x n matrix of each lane.
-template <class Double>
-struct Matrix {
+// What the two arrangements differ in. In both a row of a matrix is a number of chunks, each a vector: of one column of
+// all problems, or of several columns of one problem. A single entry, or a number of a problem, is a vector too.
+struct SideBySide {
+  static constexpr Index problems = lanes;
+  static HWY_INLINE Index chunks(Index n) { return n; }
+  static HWY_INLINE Index chunk_of(Index j) { return j; }
+  static HWY_INLINE Vector get(const double* row, Index j) { return load(row + j * lanes); }
+  static HWY_INLINE void set(double* row, Index j, Vector value) { store(value, row + j * lanes); }
+  static HWY_INLINE Vector numbers(const double* of_problems) { return load(of_problems); }
+  static HWY_INLINE void put_numbers(Vector value, double* of_problems) { store(value, of_problems); }
+};
+struct Alone {
+  static constexpr Index problems = 1;
+  static HWY_INLINE Index chunks(Index n) { return (n + lanes - 1) / lanes; }
+  static HWY_INLINE Index chunk_of(Index j) { return j / lanes; }
+  static HWY_INLINE Vector get(const double* row, Index j) { return number(row[j]); }
+  static HWY_INLINE void set(double* row, Index j, Vector value) { row[j] = hn::GetLane(value); }
+  static HWY_INLINE Vector numbers(const double* of_problems) { return number(*of_problems); }
+  static HWY_INLINE void put_numbers(Vector value, double* of_problems) { *of_problems = hn::GetLane(value); }
+};
+
+// An n x n matrix of each problem, or a row of n values; columns beyond n are zero.
+template <class Places, class Double>
+struct Rows {
   Double* data;
   Index n;
 
-  HWY_INLINE Double* at(Index i, Index j) const { return data + (i * n + j) * lanes; }
-  HWY_INLINE Vector get(Index i, Index j) const { return load(at(i, j)); }
-  HWY_INLINE void set(Index i, Index j, Vector value) const { store(value, at(i, j)); }
+  HWY_INLINE Index chunks() const { return Places::chunks(n); }
+  HWY_INLINE Double* row(Index i) const { return data + i * chunks() * lanes; }
+  HWY_INLINE Vector chunk(Index i, Index c) const { return load(row(i) + c * lanes); }
+  HWY_INLINE void set_chunk(Index i, Index c, Vector value) const { store(value, row(i) + c * lanes); }
+  HWY_INLINE Vector get(Index i, Index j) const { return Places::get(row(i), j); }
+  HWY_INLINE void set(Index i, Index j, Vector value) const { Places::set(row(i), j, value); }
+  HWY_INLINE void copy(const Rows<Places, const double>& from) const {
+    std::copy_n(from.data, n * chunks() * lanes, data);
+  }
+  operator Rows<Places, const double>() const { return {data, n}; }  // NOLINT(google-explicit-constructor)
 };
-using In = Matrix<const double>;
-using Out = Matrix<double>;
-HWY_INLINE In in(const Out& matrix) {
-  return {matrix.data, matrix.n};
-}
+template <class Places>
+using In = Rows<Places, const double>;
+template <class Places>
+using Out = Rows<Places, double>;
 
-// Where the entries of a factor lie: op(a)(i, k) at i `row` + k `step`.
-struct Strides {
-  Index row, step;
-};
+enum class Op { plain, transposed };
 
-// Rows x Cols entries of op(a) b, in registers; k from `first` to `last`.
-template <int Rows, int Cols>
-HWY_INLINE void tile(const double* a, Strides s, In b, Index i, Index j, Index first, Index last, Out out) {
-  std::array<Vector, static_cast<std::size_t>(Rows * Cols)> sums;
-  for (auto& sum : sums) sum = hn::Zero(Tag());
-  for (Index k = first; k < last; ++k) {
-    std::array<Vector, Cols> right;
-    for (int c = 0; c < Cols; ++c) right[static_cast<std::size_t>(c)] = b.get(k, j + c);
-    for (int r = 0; r < Rows; ++r) {
-      const Vector left = load(a + (i + r) * s.row + k * s.step);
-      for (int c = 0; c < Cols; ++c) {
-        Vector& sum = sums[static_cast<std::size_t>(r * Cols + c)];
-        sum = hn::MulAdd(left, right[static_cast<std::size_t>(c)], sum);
-      }
+// Count rows and Cols chunks of op(a) b, in registers; k from `first` on.
+template <Op op, int Count, int Cols, class P>
+HWY_INLINE void tile(In<P> a, In<P> b, Index i, Index c, Index first, Out<P> out) {
+  Vector sums[Count][Cols];
+#pragma GCC unroll 4
+  for (int r = 0; r < Count; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < Cols; ++v) sums[r][v] = hn::Zero(Tag());
+  for (Index k = first; k < b.n; ++k) {
+    Vector right[Cols];
+#pragma GCC unroll 4
+    for (int v = 0; v < Cols; ++v) right[v] = b.chunk(k, c + v);
+#pragma GCC unroll 4
+    for (int r = 0; r < Count; ++r) {
+      const Vector left = op == Op::plain ? a.get(i + r, k) : a.get(k, i + r);
+#pragma GCC unroll 4
+      for (int v = 0; v < Cols; ++v) sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
     }
   }
-  for (int r = 0; r < Rows; ++r)
-    for (int c = 0; c < Cols; ++c) out.set(i + r, j + c, sums[static_cast<std::size_t>(r * Cols + c)]);
+#pragma GCC unroll 4
+  for (int r = 0; r < Count; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < Cols; ++v) out.set_chunk(i + r, c + v, sums[r][v]);
 }
 
-enum class Shape { full, upper_left };  // of op(a): upper_left has zeros below its diagonal
-
-template <int Rows>
-HWY_INLINE void rows_of_product(const double* a, Strides s, In b, Index i, Index first, Out out) {
-  const Index n = b.n;
-  Index j = 0;
-  for (; j + 4 <= n; j += 4) tile<Rows, 4>(a, s, b, i, j, first, n, out);
-  for (; j < n; ++j) tile<Rows, 1>(a, s, b, i, j, first, n, out);
+template <Op op, int Count, class P>
+HWY_INLINE void rows_of_product(In<P> a, In<P> b, Index i, Index first, Out<P> out) {
+  const Index chunks = b.chunks();
+  Index c = 0;
+  for (; c + 4 <= chunks; c += 4) tile<op, Count, 4>(a, b, i, c, first, out);
+  for (; c + 2 <= chunks; c += 2) tile<op, Count, 2>(a, b, i, c, first, out);
+  for (; c < chunks; ++c) tile<op, Count, 1>(a, b, i, c, first, out);
 }
 
-HWY_INLINE void product(const double* a, Strides s, In b, Out out, Shape shape) {
-  const Index n = b.n;
-  const auto first = [&](Index i) { return shape == Shape::upper_left ? i : 0; };
+enum class Left { full, upper };  // upper: op(a) has zeros below its diagonal
+
+// out = op(a) b; out is neither.
+template <Op op, class P>
+HWY_INLINE void product(In<P> a, In<P> b, Out<P> out, Left left = Left::full) {
+  const auto first = [&](Index i) { return left == Left::upper ? i : 0; };
   Index i = 0;
-  for (; i + 2 <= n; i += 2) rows_of_product<2>(a, s, b, i, first(i), out);
-  for (; i < n; ++i) rows_of_product<1>(a, s, b, i, first(i), out);
+  for (; i + 4 <= b.n; i += 4) rows_of_product<op, 4>(a, b, i, first(i), out);
+  for (; i < b.n; ++i) rows_of_product<op, 1>(a, b, i, first(i), out);
+}
+template <class P>
+HWY_INLINE void times(In<P> a, In<P> b, Out<P> out, Left left = Left::full) {
+  product<Op::plain, P>(a, b, out, left);
+}
+template <class P>
+HWY_INLINE void transposed_times(In<P> a, In<P> b, Out<P> out) {
+  product<Op::transposed, P>(a, b, out);
 }
 
-// out = a b and a'b; out is neither.
-HWY_INLINE void times(In a, In b, Out out, Shape shape = Shape::full) {
-  product(a.data, {a.n * lanes, lanes}, b, out, shape);
-}
-HWY_INLINE void transposed_times(In a, In b, Out out) {
-  product(a.data, {lanes, a.n * lanes}, b, out, Shape::full);
+template <class P>
+HWY_INLINE void transpose(In<P> a, Out<P> out) {
+  for (Index i = 0; i < a.n; ++i)
+    for (Index j = 0; j < a.n; ++j) out.set(j, i, a.get(i, j));
 }
 
 // The upper triangular U with U'U = a, of which the upper triangle is read. NaN where there is none.
-HWY_INLINE void cholesky(In a, Out u) {
-  const Index n = a.n;
-  for (Index j = 0; j < n; ++j) {
-    for (Index i = 0; i <= j; ++i) {
-      Vector sum = a.get(i, j);
-      for (Index k = 0; k < i; ++k) sum = hn::NegMulAdd(u.get(k, i), u.get(k, j), sum);
-      u.set(i, j, i == j ? hn::Sqrt(sum) : hn::Div(sum, u.get(i, i)));
+template <class P>
+HWY_INLINE void cholesky(In<P> a, Out<P> u) {
+  const Index n = a.n, chunks = a.chunks();
+  for (Index i = 0; i < n; ++i) {
+    const Index first = P::chunk_of(i);  // chunks before it are zero
+    for (Index c = 0; c < chunks; ++c) {
+      Vector sum = c < first ? hn::Zero(Tag()) : a.chunk(i, c);
+      if (c >= first)
+        for (Index k = 0; k < i; ++k) sum = hn::NegMulAdd(u.get(k, i), u.chunk(k, c), sum);
+      u.set_chunk(i, c, sum);
     }
-    for (Index i = j + 1; i < n; ++i) u.set(i, j, hn::Zero(Tag()));
+    const Vector diagonal = hn::Sqrt(u.get(i, i));
+    for (Index c = first; c < chunks; ++c) u.set_chunk(i, c, hn::Div(u.chunk(i, c), diagonal));
+    u.set(i, i, diagonal);
+    for (Index j = 0; j < i; ++j) u.set(i, j, hn::Zero(Tag()));
   }
 }
 
-HWY_INLINE void invert_upper(In u, Out inverse) {
-  const Index n = u.n;
-  for (Index j = 0; j < n; ++j) {
-    inverse.set(j, j, hn::Div(number(1), u.get(j, j)));
-    for (Index i = j + 1; i < n; ++i) inverse.set(i, j, hn::Zero(Tag()));
-  }
-  for (Index j = 1; j < n; ++j)
-    for (Index i = j - 1; i >= 0; --i) {
+// Rows of the inverse from the last one up: row i = (e_i - sum_{k > i} u_ik row k)/u_ii.
+template <class P>
+HWY_INLINE void invert_upper(In<P> u, Out<P> inverse) {
+  const Index n = u.n, chunks = u.chunks();
+  for (Index i = n - 1; i >= 0; --i) {
+    const Vector scale = hn::Div(number(1), u.get(i, i));
+    for (Index c = 0; c < chunks; ++c) {
       Vector sum = hn::Zero(Tag());
-      for (Index k = i + 1; k <= j; ++k) sum = hn::NegMulAdd(u.get(i, k), inverse.get(k, j), sum);
-      inverse.set(i, j, hn::Mul(sum, inverse.get(i, i)));
+      for (Index k = i + 1; k < n; ++k) sum = hn::NegMulAdd(u.get(i, k), inverse.chunk(k, c), sum);
+      inverse.set_chunk(i, c, hn::Mul(sum, scale));
     }
+    inverse.set(i, i, scale);
+  }
 }
 
-// sum_ij f(i, j).
-template <class Of>
+// Sums over rows first, then over columns: the same order in both arrangements.
+template <class P, class Of>
 HWY_INLINE Vector sum_of_entries(Index n, const Of& of) {
+  alignas(64) double sums[most_columns * most_lanes];
+  const Out<P> row{sums, n};
+  for (Index c = 0; c < row.chunks(); ++c) {
+    Vector sum = hn::Zero(Tag());
+    for (Index i = 0; i < n; ++i) sum = hn::Add(sum, of(i, c));
+    row.set_chunk(0, c, sum);
+  }
   Vector sum = hn::Zero(Tag());
-  for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) sum = hn::Add(sum, of(i, j));
+  for (Index j = 0; j < n; ++j) sum = hn::Add(sum, row.get(0, j));
   return sum;
 }
-HWY_INLINE Vector squared_norm(In a) {
-  return sum_of_entries(a.n, [&](Index i, Index j) { return hn::Mul(a.get(i, j), a.get(i, j)); });
+template <class P>
+HWY_INLINE Vector squared_norm(In<P> a) {
+  return sum_of_entries<P>(a.n, [&](Index i, Index c) HWY_ATTR { return hn::Mul(a.chunk(i, c), a.chunk(i, c)); });
 }
-HWY_INLINE Vector norm(In a) {
-  return hn::Sqrt(squared_norm(a));
+template <class P>
+HWY_INLINE Vector norm(In<P> a) {
+  return hn::Sqrt(squared_norm<P>(a));
 }
 
-// The matrices that the work needs room for.
+// The matrices that the work needs room for: zeros, so that columns beyond n are.
+template <class P>
 class Room {
  public:
-  Room(Index n, Index count) : n_(n), next_(thread_scratch<double, Scratch::lane_matrices>(count * n * n * lanes)) {}
-  Out matrix() {
-    const Out made{next_, n_};
-    next_ += n_ * n_ * lanes;
+  Room(Index n, Index count) : n_(n) {
+    const Index values = count * n * P::chunks(n) * lanes;
+    next_ = thread_scratch<double, Scratch::lane_matrices>(values);
+    std::fill_n(next_, values, 0.0);
+  }
+  Out<P> matrix() {
+    const Out<P> made{next_, n_};
+    next_ += n_ * P::chunks(n_) * lanes;
     return made;
   }
 
@@ -158,208 +218,234 @@ class Room {
   double* next_;
 };
 
-void basis(Index n, const double* gram_data, double* r_data, double* inverse_data, double* inverse_length) {
-  const In gram{gram_data, n};
-  const Out r{r_data, n}, inverse{inverse_data, n};
-  Room room(n, 2);
-  const Out scaled = room.matrix(), upper = room.matrix();
-  std::array<Vector, most_lane_columns> lengths, scale;
-  for (Index j = 0; j < n; ++j) {
-    const auto at = static_cast<std::size_t>(j);
-    lengths[at] = hn::Sqrt(gram.get(j, j));
-    scale[at] = hn::Div(number(1), lengths[at]);
-  }
-  for (Index i = 0; i < n; ++i)
-    for (Index j = i; j < n; ++j)
-      scaled.set(
-          i, j,
-          hn::Mul(hn::Mul(scale[static_cast<std::size_t>(i)], gram.get(i, j)), scale[static_cast<std::size_t>(j)]));
-  cholesky(in(scaled), upper);
-  invert_upper(in(upper), inverse);
-  const Vector size = number(static_cast<double>(n));
-  store(hn::Sqrt(hn::Div(squared_norm(in(inverse)), size)), inverse_length);
-  for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) {
-      r.set(i, j, hn::Mul(upper.get(i, j), lengths[static_cast<std::size_t>(j)]));
-      inverse.set(i, j, hn::Mul(scale[static_cast<std::size_t>(i)], inverse.get(i, j)));
-    }
-}
+// A row of n values of each problem.
+template <class P>
+class Row {
+ public:
+  explicit Row(Index n) : chunks_(P::chunks(n)) { std::fill_n(values_, chunks_ * lanes, 0.0); }
+  HWY_INLINE Vector chunk(Index c) const { return load(values_ + c * lanes); }
+  HWY_INLINE void set_chunk(Index c, Vector value) { store(value, values_ + c * lanes); }
+  HWY_INLINE Vector get(Index j) const { return P::get(values_, j); }
+  HWY_INLINE void set(Index j, Vector value) { P::set(values_, j, value); }
 
-// Coefficients of one round, by lanes; a lane whose schedule begins later has none, and stays as it is.
-struct RoundCoefficients {
-  alignas(64) std::array<double, 16> a, b, c, active;
+ private:
+  alignas(64) double values_[most_columns * most_lanes];
+  Index chunks_;
 };
 
+template <class P>
+void basis(Index n, const double* gram_data, double* r_data, double* inverse_data, double* inverse_length) {
+  const In<P> gram{gram_data, n};
+  const Out<P> r{r_data, n}, inverse{inverse_data, n};
+  Room<P> room(n, 2);
+  const Out<P> scaled = room.matrix(), upper = room.matrix();
+  const Index chunks = gram.chunks();
+  Row<P> lengths(n), scale(n);
+  for (Index j = 0; j < n; ++j) {
+    lengths.set(j, hn::Sqrt(gram.get(j, j)));
+    scale.set(j, hn::Div(number(1), lengths.get(j)));
+  }
+  for (Index i = 0; i < n; ++i)
+    for (Index c = 0; c < chunks; ++c)
+      scaled.set_chunk(i, c, hn::Mul(hn::Mul(scale.get(i), gram.chunk(i, c)), scale.chunk(c)));
+  cholesky<P>(scaled, upper);
+  invert_upper<P>(upper, inverse);
+  P::put_numbers(hn::Sqrt(hn::Div(squared_norm<P>(inverse), number(static_cast<double>(n)))), inverse_length);
+  for (Index i = 0; i < n; ++i)
+    for (Index c = 0; c < chunks; ++c) {
+      r.set_chunk(i, c, hn::Mul(upper.chunk(i, c), lengths.chunk(c)));
+      inverse.set_chunk(i, c, hn::Mul(scale.get(i), inverse.chunk(i, c)));
+    }
+}
+
+// By problems.
+using Numbers = std::array<double, most_lanes>;
+
 // x <- its polar factor, as polar_by_products in core/polar.cpp makes it. NaN where the schedule does not reach.
-HWY_INLINE void make_polar(std::span<const LanePolynomial> polynomials, const double* smallest, Room& room, Out x) {
-  const Index n = x.n;
-  const Out squared = room.matrix(), fourth = room.matrix(), next = room.matrix();
-  const In x_in = in(x);
-  std::array<std::size_t, 16> begin{};
-  alignas(64) std::array<double, 16> scale{};
+template <class P>
+HWY_INLINE void make_polar(std::span<const LanePolynomial> polynomials, const Numbers& smallest, Room<P>& room,
+                           Out<P> x) {
+  const Index n = x.n, chunks = x.chunks();
+  const Out<P> squared = room.matrix(), fourth = room.matrix(), next = room.matrix();
+  constexpr auto problems = static_cast<std::size_t>(P::problems);
+  std::array<std::size_t, most_lanes> begin{};
+  Numbers scale{};
   std::size_t round = 0;
   for (bool first = true; first || round < polynomials.size(); ++round, first = false) {
-    // XX' and its square, of which the rows are the columns: both are symmetric.
-    for (Index i = 0; i < n; ++i)
-      for (Index j = 0; j <= i; ++j) {
-        Vector sum = hn::Zero(Tag());
-        for (Index k = 0; k < n; ++k) sum = hn::MulAdd(x_in.get(i, k), x_in.get(j, k), sum);
-        squared.set(i, j, sum);
-        squared.set(j, i, sum);
-      }
-    times(in(squared), in(squared), fourth);
+    // XX' and its square.
+    transpose<P>(x, next);
+    times<P>(x, next, squared);
+    times<P>(squared, squared, fourth);
     if (first) {
-      alignas(64) std::array<double, 16> bound;
-      store(hn::Sqrt(norm(in(fourth))), bound.data());  // ||X||_2 <= ||(XX')^2||_F^(1/4)
+      alignas(64) Numbers bound;
+      P::put_numbers(hn::Sqrt(norm<P>(fourth)), bound.data());  // ||X||_2 <= ||(XX')^2||_F^(1/4)
       round = polynomials.size() - 1;
-      for (Index lane = 0; lane < lanes; ++lane) {
-        const auto l = static_cast<std::size_t>(lane);
-        scale[l] = 1 / std::sqrt(bound[l]);
-        const double lowest = smallest[lane] * scale[l];
-        begin[l] = 0;
-        while (begin[l] + 1 < polynomials.size() && polynomials[begin[l] + 1].lowest <= lowest) ++begin[l];
-        if (!(polynomials[0].lowest <= lowest)) scale[l] = std::numeric_limits<double>::quiet_NaN();
-        round = std::min(round, begin[l]);
+      for (std::size_t p = 0; p < problems; ++p) {
+        scale[p] = 1 / std::sqrt(bound[p]);
+        const double lowest = smallest[p] * scale[p];
+        begin[p] = 0;
+        while (begin[p] + 1 < polynomials.size() && polynomials[begin[p] + 1].lowest <= lowest) ++begin[p];
+        if (!(polynomials[0].lowest <= lowest)) scale[p] = std::numeric_limits<double>::quiet_NaN();
+        round = std::min(round, begin[p]);
       }
     }
-    RoundCoefficients now;
-    for (std::size_t l = 0; l < static_cast<std::size_t>(lanes); ++l) {
-      const LanePolynomial& p = polynomials[round];
-      const double s = round == begin[l] ? scale[l] : 1;  // of X/bound in the first round
-      now.active[l] = round >= begin[l] ? 1 : 0;
-      now.a[l] = p.a * s;
-      now.b[l] = p.b * (s * s * s);
-      now.c[l] = p.c * (s * s * s * s * s);
+    alignas(64) Numbers a{}, b{}, c{}, active{};
+    for (std::size_t p = 0; p < problems; ++p) {
+      const LanePolynomial& polynomial = polynomials[round];
+      const double s = round == begin[p] ? scale[p] : 1;  // of X/bound in the first round
+      active[p] = round >= begin[p] ? 1 : 0;              // a schedule that begins later leaves X as it is
+      a[p] = polynomial.a * s;
+      b[p] = polynomial.b * (s * s * s);
+      c[p] = polynomial.c * (s * s * s * s * s);
     }
-    const Vector a = load(now.a.data()), b = load(now.b.data()), c = load(now.c.data());
+    const Vector of_one = P::numbers(a.data()), of_squared = P::numbers(b.data()), of_fourth = P::numbers(c.data());
+    for (Index i = 0; i < n; ++i) {
+      for (Index k = 0; k < chunks; ++k)
+        fourth.set_chunk(i, k, hn::MulAdd(of_fourth, fourth.chunk(i, k), hn::Mul(of_squared, squared.chunk(i, k))));
+      fourth.set(i, i, hn::Add(fourth.get(i, i), of_one));
+    }
+    times<P>(fourth, x, next);
+    const auto moves = hn::Gt(P::numbers(active.data()), hn::Zero(Tag()));
     for (Index i = 0; i < n; ++i)
-      for (Index j = 0; j < n; ++j) {
-        const Vector value = hn::MulAdd(c, fourth.get(i, j), hn::Mul(b, squared.get(i, j)));
-        fourth.set(i, j, i == j ? hn::Add(value, a) : value);
-      }
-    times(in(fourth), x_in, next);
-    const auto active = hn::Gt(load(now.active.data()), hn::Zero(Tag()));
-    for (Index e = 0; e < n * n * lanes; e += lanes)
-      store(hn::IfThenElse(active, load(next.data + e), load(x.data + e)), x.data + e);
+      for (Index k = 0; k < chunks; ++k) x.set_chunk(i, k, hn::IfThenElse(moves, next.chunk(i, k), x.chunk(i, k)));
   }
 }
 
+template <class P>
 void certificate(Index n, const LaneCertificateIn& given, std::span<const LanePolynomial> polynomials,
                  const LaneCertificateOut& out) {
   constexpr double eps = std::numeric_limits<double>::epsilon();
-  Room room(n, 10);
-  const In theta_given{given.theta, n}, w_gram{given.w_gram, n}, r{given.r, n}, inverse{given.inverse, n};
-  const Out theta = room.matrix(), c = room.matrix(), c_inverse = room.matrix(), k = room.matrix();
-  const Out polar = room.matrix(), work = room.matrix(), columns = room.matrix();
+  const In<P> theta_given{given.theta, n}, w_gram{given.w_gram, n}, r{given.r, n}, inverse{given.inverse, n};
+  Room<P> room(n, 10);
+  const Out<P> theta = room.matrix(), c = room.matrix(), c_inverse = room.matrix(), k = room.matrix();
+  const Out<P> polar = room.matrix(), work = room.matrix(), columns = room.matrix();
+  const Index chunks = theta.chunks();
+  transpose<P>(theta_given, work);
   Vector asymmetry = hn::Zero(Tag()), size = hn::Zero(Tag());
   for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < n; ++j) {
-      const Vector one = theta_given.get(i, j), other = theta_given.get(j, i);
+    for (Index h = 0; h < chunks; ++h) {
+      const Vector one = theta_given.chunk(i, h), other = work.chunk(i, h);
       asymmetry = hn::Max(asymmetry, hn::Abs(hn::Sub(one, other)));
       size = hn::Max(size, hn::Abs(one));
-      theta.set(i, j, hn::Mul(number(0.5), hn::Add(one, other)));
+      theta.set_chunk(i, h, hn::Mul(number(0.5), hn::Add(one, other)));
     }
-  store(asymmetry, out.theta_asymmetry);
-  store(size, out.theta_size);
-  cholesky(in(theta), c);
-  invert_upper(in(c), c_inverse);
-  times(in(c), r, k, Shape::upper_left);
-  times(inverse, in(c_inverse), work, Shape::upper_left);
-  const Vector inverse_norm = norm(in(work));  // of K^(-1)
-  store(inverse_norm, out.inverse_norm);
-  store(norm(in(k)), out.largest);
-  std::copy_n(k.data, n * n * lanes, polar.data);
-  alignas(64) std::array<double, 16> smallest;
+  P::put_numbers(P::problems == 1 ? hn::MaxOfLanes(Tag(), asymmetry) : asymmetry, out.theta_asymmetry);
+  P::put_numbers(P::problems == 1 ? hn::MaxOfLanes(Tag(), size) : size, out.theta_size);
+  cholesky<P>(theta, c);
+  invert_upper<P>(c, c_inverse);
+  times<P>(c, r, k, Left::upper);
+  times<P>(inverse, c_inverse, work, Left::upper);
+  const Vector inverse_norm = norm<P>(work);  // of K^(-1)
+  P::put_numbers(inverse_norm, out.inverse_norm);
+  P::put_numbers(norm<P>(k), out.largest);
+  polar.copy(k);
+  alignas(64) Numbers smallest;
   // 1/||K^(-1)||_F <= s_n; the basis is inverted to a few digits only.
-  store(hn::Div(number(0.9), inverse_norm), smallest.data());
-  make_polar(polynomials, smallest.data(), room, polar);
+  P::put_numbers(hn::Div(number(0.9), inverse_norm), smallest.data());
+  make_polar<P>(polynomials, smallest, room, polar);
 
   // H = P'K is symmetric, with the singular values of K.
-  transposed_times(in(polar), in(k), work);
+  transposed_times<P>(polar, k, work);
+  transpose<P>(work, c);  // not needed any more
   Vector trace = hn::Zero(Tag());
   for (Index i = 0; i < n; ++i) trace = hn::Add(trace, work.get(i, i));
-  store(trace, out.nuclear_norm);
-  store(hn::Mul(number(0.5), hn::Sqrt(sum_of_entries(n,
-                                                     [&](Index i, Index j) {
-                                                       const Vector skew = hn::Sub(work.get(i, j), work.get(j, i));
-                                                       return hn::Mul(skew, skew);
-                                                     }))),
-        out.asymmetry);
+  P::put_numbers(trace, out.nuclear_norm);
+  P::put_numbers(hn::Mul(number(0.5), hn::Sqrt(sum_of_entries<P>(n,
+                                                                 [&](Index i, Index h) HWY_ATTR {
+                                                                   const Vector skew =
+                                                                       hn::Sub(work.chunk(i, h), c.chunk(i, h));
+                                                                   return hn::Mul(skew, skew);
+                                                                 }))),
+                 out.asymmetry);
 
-  times(in(c_inverse), in(polar), columns, Shape::upper_left);
-  const Out theta_columns = k, a = c;  // neither is needed any more
-  times(in(theta), in(columns), theta_columns);
-  transposed_times(in(columns), in(theta_columns), a);
+  times<P>(c_inverse, polar, columns, Left::upper);
+  const Out<P> theta_columns = k, a = c;
+  times<P>(theta, columns, theta_columns);
+  transposed_times<P>(columns, theta_columns, work);
+  transpose<P>(work, a);
   for (Index i = 0; i < n; ++i)
-    for (Index j = 0; j < i; ++j) {
-      const Vector mean = hn::Mul(number(0.5), hn::Add(a.get(i, j), a.get(j, i)));
-      a.set(i, j, mean);
-      a.set(j, i, mean);
-    }
-  store(hn::Sqrt(sum_of_entries(n,
-                                [&](Index i, Index j) {
-                                  const Vector e = i == j ? hn::Sub(a.get(i, j), number(1)) : a.get(i, j);
-                                  return hn::Mul(e, e);
-                                })),
-        out.orthogonality);
+    for (Index h = 0; h < chunks; ++h)
+      a.set_chunk(i, h, hn::Mul(number(0.5), hn::Add(work.chunk(i, h), a.chunk(i, h))));
 
-  const Vector noise = load(given.noise);
-  std::array<Vector, most_lane_columns> doubt, roots, inverse_roots, lengths;
-  Vector columns_squared = hn::Zero(Tag()), columns_dot_r = hn::Zero(Tag());
+  // Off the diagonal from here on: the diagonal goes into a row of its own, less one in `a`.
+  Row<P> diagonal(n);
   for (Index j = 0; j < n; ++j) {
-    const auto at = static_cast<std::size_t>(j);
-    Vector square = hn::Zero(Tag());
-    for (Index i = 0; i < n; ++i) {
-      square = hn::MulAdd(columns.get(i, j), columns.get(i, j), square);
-      columns_dot_r = hn::MulAdd(columns.get(i, j), r.get(i, j), columns_dot_r);
-    }
-    columns_squared = hn::Add(columns_squared, square);
-    doubt[at] = hn::Max(hn::Mul(noise, square), number(eps));
-    roots[at] = hn::Sqrt(doubt[at]);
-    inverse_roots[at] = hn::Div(number(1), roots[at]);
+    diagonal.set(j, a.get(j, j));
+    a.set(j, j, hn::Sub(a.get(j, j), number(1)));
   }
-  store(columns_squared, out.columns_squared);
-  store(columns_dot_r, out.columns_dot_r);
+  P::put_numbers(norm<P>(a), out.orthogonality);
+  for (Index j = 0; j < n; ++j) a.set(j, j, hn::Zero(Tag()));
+
+  const Vector noise = P::numbers(given.noise);
+  Row<P> doubt(n), roots(n), inverse_roots(n), squares(n), dots(n), reaches(n);
+  for (Index h = 0; h < chunks; ++h) {
+    Vector square = hn::Zero(Tag()), dot = hn::Zero(Tag()), reach = hn::Zero(Tag());
+    for (Index i = 0; i < n; ++i) {
+      square = hn::MulAdd(columns.chunk(i, h), columns.chunk(i, h), square);
+      dot = hn::MulAdd(columns.chunk(i, h), r.chunk(i, h), dot);
+      reach = hn::MulAdd(theta_columns.chunk(i, h), r.chunk(i, h), reach);
+    }
+    squares.set_chunk(h, square);
+    dots.set_chunk(h, dot);
+    reaches.set_chunk(h, reach);
+    doubt.set_chunk(h, hn::Max(hn::Mul(noise, square), number(eps)));
+    roots.set_chunk(h, hn::Sqrt(doubt.chunk(h)));
+    inverse_roots.set_chunk(h, hn::Div(number(1), roots.chunk(h)));
+  }
 
   // As in measure_certificate: Gershgorin's bound, scaled so that doubtful directions are shortened and not the others.
-  Vector reached = hn::Zero(Tag());
-  const Out m{out.m, n};
-  for (Index j = 0; j < n; ++j) {
-    const auto at = static_cast<std::size_t>(j);
+  const Out<P> m{out.m, n};
+  Row<P> lengths(n);
+  for (Index h = 0; h < chunks; ++h) {
     Vector others = hn::Zero(Tag());
-    for (Index i = 0; i < n; ++i)
-      if (i != j) others = hn::MulAdd(hn::Abs(a.get(i, j)), inverse_roots[static_cast<std::size_t>(i)], others);
-    const Vector bound = hn::MulAdd(roots[at], others, a.get(j, j));
-    lengths[at] = hn::Div(number(1), hn::Sqrt(hn::Max(number(1), bound)));
-    Vector dot = hn::Zero(Tag());
-    for (Index i = 0; i < n; ++i) {
-      dot = hn::MulAdd(theta_columns.get(i, j), r.get(i, j), dot);
-      m.set(i, j, hn::Mul(columns.get(i, j), lengths[at]));
-    }
-    reached = hn::MulAdd(lengths[at], dot, reached);
+    for (Index i = 0; i < n; ++i) others = hn::MulAdd(hn::Abs(a.chunk(i, h)), inverse_roots.get(i), others);
+    const Vector bound = hn::MulAdd(roots.chunk(h), others, diagonal.chunk(h));
+    lengths.set_chunk(h, hn::Div(number(1), hn::Sqrt(hn::Max(number(1), bound))));
+    for (Index i = 0; i < n; ++i) m.set_chunk(i, h, hn::Mul(columns.chunk(i, h), lengths.chunk(h)));
   }
-  store(hn::Max(hn::Zero(Tag()), hn::Sub(trace, reached)), out.gap);
 
   // As in promise_doubt.
-  times(w_gram, in(m), work);
-  Vector sum = hn::Zero(Tag());
-  for (Index j = 0; j < n; ++j) {
+  times<P>(w_gram, m, work);
+  Row<P> doubts(n);
+  for (Index h = 0; h < chunks; ++h) {
     Vector image = hn::Zero(Tag()), length = hn::Zero(Tag());
     for (Index i = 0; i < n; ++i) {
-      image = hn::MulAdd(m.get(i, j), work.get(i, j), image);
-      length = hn::MulAdd(r.get(i, j), r.get(i, j), length);
+      image = hn::MulAdd(m.chunk(i, h), work.chunk(i, h), image);
+      length = hn::MulAdd(r.chunk(i, h), r.chunk(i, h), length);
     }
     image = hn::Sqrt(hn::Max(hn::Zero(Tag()), image));
     const Vector longer = hn::Max(image, hn::Sqrt(length));
-    sum = hn::MulAdd(hn::Mul(number(2), doubt[static_cast<std::size_t>(j)]), hn::Mul(image, longer), sum);
+    doubts.set_chunk(h, hn::Mul(hn::Mul(number(2), doubt.chunk(h)), hn::Mul(image, longer)));
   }
-  store(sum, out.doubt);
+  Vector columns_squared = hn::Zero(Tag()), columns_dot_r = hn::Zero(Tag()), reached = hn::Zero(Tag());
+  Vector promise = hn::Zero(Tag());
+  for (Index j = 0; j < n; ++j) {
+    columns_squared = hn::Add(columns_squared, squares.get(j));
+    columns_dot_r = hn::Add(columns_dot_r, dots.get(j));
+    reached = hn::MulAdd(lengths.get(j), reaches.get(j), reached);
+    promise = hn::Add(promise, doubts.get(j));
+  }
+  P::put_numbers(columns_squared, out.columns_squared);
+  P::put_numbers(columns_dot_r, out.columns_dot_r);
+  P::put_numbers(hn::Max(hn::Zero(Tag()), hn::Sub(trace, reached)), out.gap);
+  P::put_numbers(promise, out.doubt);
+}
+
+void basis_of(Arrangement arrangement, Index n, const double* gram, double* r, double* inverse,
+              double* inverse_length) {
+  (arrangement == Arrangement::alone ? basis<Alone> : basis<SideBySide>)(n, gram, r, inverse, inverse_length);
+}
+
+void certificate_of(Arrangement arrangement, Index n, const LaneCertificateIn& in,
+                    std::span<const LanePolynomial> polynomials, const LaneCertificateOut& out) {
+  (arrangement == Arrangement::alone ? certificate<Alone> : certificate<SideBySide>)(n, in, polynomials, out);
 }
 
 Index count() {
   return lanes;
 }
 
+}  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace itspace::kernels
 HWY_AFTER_NAMESPACE();
@@ -367,21 +453,27 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace itspace::kernels {
 
-HWY_EXPORT(basis);
-HWY_EXPORT(certificate);
+HWY_EXPORT(basis_of);
+HWY_EXPORT(certificate_of);
 HWY_EXPORT(count);
 
 Index lane_count() {
   return HWY_DYNAMIC_DISPATCH(count)();
 }
 
-void lane_basis(Index n, const double* gram, double* r, double* inverse, double* inverse_length) {
-  HWY_DYNAMIC_DISPATCH(basis)(n, gram, r, inverse, inverse_length);
+Index LanePlaces::row_stride() const {
+  const Index lanes = lane_count();
+  return arrangement == Arrangement::alone ? (n + lanes - 1) / lanes * lanes : n * lanes;
 }
 
-void lane_certificate(Index n, const LaneCertificateIn& in, std::span<const LanePolynomial> polynomials,
-                      const LaneCertificateOut& out) {
-  HWY_DYNAMIC_DISPATCH(certificate)(n, in, polynomials, out);
+void lane_basis(Arrangement arrangement, Index n, const double* gram, double* r, double* inverse,
+                double* inverse_length) {
+  HWY_DYNAMIC_DISPATCH(basis_of)(arrangement, n, gram, r, inverse, inverse_length);
+}
+
+void lane_certificate(Arrangement arrangement, Index n, const LaneCertificateIn& in,
+                      std::span<const LanePolynomial> polynomials, const LaneCertificateOut& out) {
+  HWY_DYNAMIC_DISPATCH(certificate_of)(arrangement, n, in, polynomials, out);
 }
 
 }  // namespace itspace::kernels

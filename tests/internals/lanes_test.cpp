@@ -27,21 +27,27 @@ const double nan = std::numeric_limits<double>::quiet_NaN();
 // n x n matrices of all lanes, aligned.
 class Matrices {
  public:
-  explicit Matrices(Index n) : n_(n), lanes_(lane_count()), memory_(n * n, lane_count()) { memory_.setConstant(nan); }
+  Matrices(Arrangement arrangement, Index n)
+      : n_(n), lanes_(lane_count()), places_{arrangement, n}, memory_(n, LanePlaces{arrangement, n}.row_stride()) {
+    memory_.setZero();
+    for (Index lane = 0; lane < (arrangement == Arrangement::alone ? 1 : lanes_); ++lane)
+      put(lane, Small::Constant(n, n, nan));
+  }
   double* data() { return memory_.data(); }
   void put(Index lane, const Small& from) {
     for (Index i = 0; i < n_; ++i)
-      for (Index j = 0; j < n_; ++j) memory_.data()[(i * n_ + j) * lanes_ + lane] = from(i, j);
+      for (Index j = 0; j < n_; ++j) memory_(i, places_.entry(j, lane, lanes_)) = from(i, j);
   }
   Small get(Index lane) const {
     Small to(n_, n_);
     for (Index i = 0; i < n_; ++i)
-      for (Index j = 0; j < n_; ++j) to(i, j) = memory_.data()[(i * n_ + j) * lanes_ + lane];
+      for (Index j = 0; j < n_; ++j) to(i, j) = memory_(i, places_.entry(j, lane, lanes_));
     return to;
   }
 
  private:
   Index n_, lanes_;
+  LanePlaces places_;
   Block<double> memory_;
 };
 
@@ -80,8 +86,16 @@ struct Found {
 // All lanes at once.
 class Work {
  public:
-  explicit Work(Index n)
-      : n_(n), gram_(n), r_(n), inverse_(n), theta_(n), w_gram_(n), m_(n), numbers_(13, lane_count()) {
+  explicit Work(Index n, Arrangement arrangement = Arrangement::side_by_side)
+      : n_(n),
+        arrangement_(arrangement),
+        gram_(arrangement, n),
+        r_(arrangement, n),
+        inverse_(arrangement, n),
+        theta_(arrangement, n),
+        w_gram_(arrangement, n),
+        m_(arrangement, n),
+        numbers_(13, lane_count()) {
     numbers_.setConstant(nan);
   }
   void put(Index lane, const Problem& p, double noise) {
@@ -93,9 +107,9 @@ class Work {
   void run() {
     std::vector<LanePolynomial> polynomials;
     for (const OddPolynomial& p : polar_polynomials()) polynomials.push_back({p.a, p.b, p.c, p.lowest});
-    lane_basis(n_, gram_.data(), r_.data(), inverse_.data(), row(0));
+    lane_basis(arrangement_, n_, gram_.data(), r_.data(), inverse_.data(), row(0));
     lane_certificate(
-        n_, {theta_.data(), w_gram_.data(), r_.data(), inverse_.data(), row(1)}, polynomials,
+        arrangement_, n_, {theta_.data(), w_gram_.data(), r_.data(), inverse_.data(), row(1)}, polynomials,
         {m_.data(), row(2), row(3), row(4), row(5), row(6), row(7), row(8), row(9), row(10), row(11), row(12)});
   }
   Small r(Index lane) const { return r_.get(lane); }
@@ -110,6 +124,7 @@ class Work {
   double* row(Index i) { return numbers_.data() + i * numbers_.cols(); }
 
   Index n_;
+  Arrangement arrangement_;
   Matrices gram_, r_, inverse_, theta_, w_gram_, m_;
   Block<double> numbers_;
 };
@@ -169,21 +184,28 @@ TEST(Lanes, ACertificateIsThatOfTheDecomposition) {
 
 TEST(Lanes, DoNotKnowOfEachOther) {
   with_each_kernel([] {
-    const Index n = 7;
-    const Problem mine(n, 10, 5, 77), other(n, 1e3, 20, 78);
-    std::vector<std::vector<double>> seen;
-    for (int around = 0; around < 3; ++around)
-      for (Index lane = 0; lane < lane_count(); ++lane) {
-        Work work(n);  // of NaN
-        if (around > 0)
-          for (Index i = 0; i < lane_count(); ++i) work.put(i, around == 1 ? other : mine, 1e-10);
-        work.put(lane, mine, 1e-15);
-        work.run();
-        Found found = work.found(lane);
-        found.numbers.insert(found.numbers.end(), found.m.data(), found.m.data() + found.m.size());
-        seen.push_back(found.numbers);
-        ASSERT_EQ(seen.front(), seen.back()) << around << ", " << lane;
-      }
+    for (const Index n : {1, 4, 7, 8, 11, 16}) {
+      const Problem mine(n, 10, 5, 77), other(n, 1e3, 20, 78);
+      std::vector<std::vector<double>> seen;
+      for (int around = 0; around < 3; ++around)
+        for (Index lane = 0; lane < lane_count(); ++lane) {
+          Work work(n);  // of NaN
+          if (around > 0)
+            for (Index i = 0; i < lane_count(); ++i) work.put(i, around == 1 ? other : mine, 1e-10);
+          work.put(lane, mine, 1e-15);
+          work.run();
+          Found found = work.found(lane);
+          found.numbers.insert(found.numbers.end(), found.m.data(), found.m.data() + found.m.size());
+          seen.push_back(found.numbers);
+          ASSERT_EQ(seen.front(), seen.back()) << n << ", " << around << ", " << lane;
+        }
+      Work alone(n, Arrangement::alone);
+      alone.put(0, mine, 1e-15);
+      alone.run();
+      Found found = alone.found(0);
+      found.numbers.insert(found.numbers.end(), found.m.data(), found.m.data() + found.m.size());
+      ASSERT_EQ(seen.front(), found.numbers) << n;
+    }
   });
 }
 

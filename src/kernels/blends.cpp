@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/blends.hpp"
+
+#include "kernels/instruction_sets.hpp"
+
+#include <algorithm>
+#include <type_traits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/blends.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace itspace::kernels {
+namespace HWY_NAMESPACE {
+namespace {  // the other kernels are in this namespace too
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<double>;
+using Vector = hn::Vec<Tag>;
+
+constexpr Index lanes = static_cast<Index>(HWY_LANES(double));
+constexpr int vectors = static_cast<int>(blend_sums / lanes);
+static_assert(blend_sums % lanes == 0);
+
+HWY_INLINE Vector load(const double* from) {
+  return hn::LoadU(Tag(), from);
+}
+HWY_INLINE Vector load(const float* from) {
+  return hn::PromoteTo(Tag(), hn::LoadU(hn::Rebind<float, Tag>(), from));
+}
+HWY_INLINE void store(Vector value, double* to) {
+  hn::StoreU(value, Tag(), to);
+}
+HWY_INLINE void store(Vector value, float* to) {
+  const hn::Rebind<float, Tag> tag;
+  hn::StoreU(hn::DemoteTo(tag, value), tag, to);
+}
+
+template <class Scalar>
+void norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, Index begin, Index end, double* squares,
+           double* differences) {
+  Vector square[vectors], difference[vectors];
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    square[v] = load(squares + v * lanes);
+    difference[v] = load(differences + v * lanes);
+  }
+  const Index cols = y.cols(), whole = cols / blend_sums * blend_sums;
+  for (Index i = begin; i < end; ++i) {
+    const Scalar* yi = y.data() + i * y.outerStride();
+    const Scalar* bi = b.data() + i * b.outerStride();
+    const auto add = [&](const Scalar* y_at, const Scalar* b_at) HWY_ATTR {
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        const Vector value = load(b_at + v * lanes), apart = hn::Sub(value, load(y_at + v * lanes));
+        square[v] = hn::Add(square[v], hn::Mul(value, value));
+        difference[v] = hn::Add(difference[v], hn::Mul(apart, apart));
+      }
+    };
+    for (Index j = 0; j < whole; j += blend_sums) add(yi + j, bi + j);
+    if (whole == cols) continue;
+    Scalar y_rest[blend_sums] = {}, b_rest[blend_sums] = {};  // zeros add nothing
+    std::copy(yi + whole, yi + cols, y_rest);
+    std::copy(bi + whole, bi + cols, b_rest);
+    add(y_rest, b_rest);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
+    store(square[v], squares + v * lanes);
+    store(difference[v], differences + v * lanes);
+  }
+}
+
+template <class Scalar>
+void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, Index begin, Index end,
+           BlockView<Scalar> out) {
+  const Vector of_y = hn::Set(Tag(), 1 - alpha), of_b = hn::Set(Tag(), alpha);
+  const Index cols = y.cols();
+  for (Index i = begin; i < end; ++i) {
+    const Scalar* yi = y.data() + i * y.outerStride();
+    const Scalar* bi = b.data() + i * b.outerStride();
+    Scalar* to = out.data() + i * out.outerStride();
+    Index j = 0;
+    for (; j + lanes <= cols; j += lanes)
+      store(hn::Add(hn::Mul(of_y, load(yi + j)), hn::Mul(of_b, load(bi + j))), to + j);
+    for (; j < cols; ++j)
+      to[j] = static_cast<Scalar>((1 - alpha) * static_cast<double>(yi[j]) + alpha * static_cast<double>(bi[j]));
+  }
+}
+
+template <class Scalar>
+const BlendLoops<Scalar>& loops_here() {
+  static constexpr BlendLoops<Scalar> loops{norms<Scalar>, blend<Scalar>};
+  return loops;
+}
+const BlendLoops<float>& float_loops() {
+  return loops_here<float>();
+}
+const BlendLoops<double>& double_loops() {
+  return loops_here<double>();
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace itspace::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace itspace::kernels {
+
+HWY_EXPORT(float_loops);
+HWY_EXPORT(double_loops);
+
+template <>
+const BlendLoops<float>& blend_loops<float>() {
+  return HWY_DYNAMIC_DISPATCH(float_loops)();
+}
+template <>
+const BlendLoops<double>& blend_loops<double>() {
+  return HWY_DYNAMIC_DISPATCH(double_loops)();
+}
+
+}  // namespace itspace::kernels
+#endif
