@@ -9,6 +9,7 @@
 #include "core/side_by_side.hpp"
 #include "each_kernel.hpp"
 
+#include <itspace/evaluate.hpp>
 #include <itspace/random.hpp>
 #include <itspace/targets.hpp>
 
@@ -275,6 +276,56 @@ TEST(SideBySide, ARunThatIsHandedOverGoesOn) {
     for (std::size_t k = 0; k < rows.size(); ++k) EXPECT_EQ(rows[k], static_cast<Index>(k));
     // The end is that of a run to the new target from the iterate at which it moved.
     EXPECT_EQ(run.trace.steps.back().target_version, 1);
+  }
+}
+
+// A matrix as an operator, with a trace of its own.
+struct Operator {
+  Small matrix;
+  double claimed;
+
+  Index dim() const { return matrix.rows(); }
+  double trace() const { return claimed; }
+  void apply(const ConstBlockView<double>& y, BlockView<double> out) const { out.noalias() = matrix * y; }
+};
+
+// What is not plain is the general solver's, also at the last iterate, where nothing is promised.
+TEST(SideBySide, WhatIsNotPlainIsHandedOver) {
+  const Index d = 9, r = 3;
+  Block<double> start(d, r);
+  Random(11).fill_normal<double>(start);
+  Block<double> thin = start;
+  thin.col(1) = thin.col(0);
+  const Small whole = decaying(d);
+  Small flat = whole, skew = whole, faint = whole;
+  flat.bottomRows(d - 2).setZero();
+  flat.rightCols(d - 2).setZero();
+  skew.row(0) *= 1.5;
+  faint.bottomRows(d - 2) *= 1e-9;
+  faint.rightCols(d - 2) *= 1e-9;
+  const struct {
+    const char* what;
+    Operator target;
+    const Block<double>& y;
+    Status status;
+  } cases[] = {{"all is plain", {whole, whole.trace()}, start, Status::step_limit},
+               {"a target of rank 2", {flat, flat.trace()}, start, Status::step_limit},
+               {"energies at rounding level", {faint, faint.trace()}, start, Status::step_limit},
+               {"a start of rank 2", {whole, whole.trace()}, thin, Status::step_limit},
+               {"not symmetric", {skew, skew.trace()}, start, Status::not_a_covariance},
+               {"less trace than is seen", {whole, 0.1 * whole.trace()}, start, Status::not_a_covariance},
+               {"negative", {-whole, whole.trace()}, start, Status::not_a_covariance}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.what);
+    const Result<double> run = align<double>(c.target, c.y, {.steps = 0});
+    const Evaluation<double> exact = evaluate<double>(c.target, c.y);
+    EXPECT_EQ(run.trace.status, c.status);
+    EXPECT_EQ(exact.status, c.status);
+    if (c.status != Status::step_limit) continue;
+    const Step& row = run.trace.steps.front();
+    EXPECT_EQ(row.gram_rank, exact.certificate.gram_rank);
+    EXPECT_LE(std::abs(row.objective - exact.certificate.objective), row.resolution + exact.certificate.resolution);
+    EXPECT_LE(row.resolution, 2 * exact.certificate.resolution);
   }
 }
 
