@@ -171,3 +171,18 @@ def test_a_deep_copy_has_data_of_its_own(rng):
     S[:] = 0  # what one must not do: the target reads this memory
     np.testing.assert_array_equal(other.apply(np.eye(5)), expected)
     np.testing.assert_array_equal(target.apply(np.eye(5)), S)
+
+
+@pytest.mark.parametrize(("data", "blocks"), [(np.float32, np.float32), (np.float64, np.float64), (np.float32, np.float64)])
+@pytest.mark.parametrize("n", [0, 1, 70])
+def test_the_product_of_some_rows(rng, data, blocks, n):
+    """What a worker of a cluster adds to a step."""
+    X, Y = rng.standard_normal((n, 12)).astype(data), rng.standard_normal((12, 3)).astype(blocks)
+    shift = rng.standard_normal(12).astype(blocks)
+    Z = X.astype(np.float64) - shift
+    found = itspace._core.rows_product(X, shift, Y)
+    assert found.dtype == blocks
+    bound = (n + 12) * np.finfo(blocks).eps * np.linalg.norm(Z) ** 2 * np.linalg.norm(Y)
+    assert np.linalg.norm(found - Z.T @ (Z @ Y)) <= bound
+    with pytest.raises(ValueError, match="12 columns, the block 11 rows"):
+        itspace._core.rows_product(X, shift, Y[:11])
