@@ -8,7 +8,8 @@ identity where nothing is seen beyond noise.
 
 from __future__ import annotations
 
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from abc import ABC, abstractmethod
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -18,9 +19,10 @@ from itspace._types import MapKind
 
 Array = np.ndarray[Any, Any]
 # Samples and a factor to start from (None: the best of the samples), to the model's factor and remainder.
-FitModel = Callable[[Array, Optional[Array]], Tuple[Array, float]]
+FitModel = Callable[[Any, Optional[Array]], Tuple[Array, float]]
 
 _SAME_DEVIATION = 1e-3
+MOST_SHUFFLED = 1 << 26  # rows whose numbers are listed to be shuffled
 _CLUSTERS = 20
 _ROWS_PER_CLUSTER = 5
 _CLUSTERED_ROWS = 500
@@ -31,19 +33,55 @@ _MIX_STEPS = 100
 _MIX_TOLERANCE = 1e-10
 
 
+class SpreadRows(ABC):
+    """Samples that are not an array in this process, such as those of a cluster: what is asked of them where they are."""
+
+    shape: Tuple[int, int]
+    dtype: Any
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def mean_of_rows(self) -> Array: ...
+
+    @abstractmethod
+    def powers(self, mean: Array) -> Tuple[Array, Array]:
+        """As `powers_about`."""
+
+    @abstractmethod
+    def scaled(self, mean: Array, factors: Array) -> "SpreadRows":
+        """As `scaled_rows`."""
+
+    @abstractmethod
+    def halves(self, seed: int) -> Sequence["SpreadRows"]:
+        """Two random halves, with the rows of `first_half` in the first."""
+
+    @abstractmethod
+    def projected(self, mean: Array, basis: Array, chosen: Optional[Array]) -> Array:
+        """As `projected_rows`, of the rows of those numbers; None: all."""
+
+    @abstractmethod
+    def cluster_sums(self, mean: Array, basis: Array, centres: Array) -> Tuple[Array, Array, Array]:
+        """As `sums_by_cluster`."""
+
+
+Samples = Union[Array, SpreadRows]
+
+
 class Side:
     """One domain: its moments, and how sure they are."""
 
-    def __init__(self, X: Array) -> None:
+    def __init__(self, X: Samples) -> None:
         self.samples = len(X)
-        self.mean = X.mean(axis=0, dtype=np.float64)
+        if isinstance(X, SpreadRows):
+            self.mean = X.mean_of_rows()
+            squares, fourths = X.powers(self.mean)
+        else:
+            self.mean = X.mean(axis=0, dtype=np.float64)
+            squares, fourths = powers_about(X, self.mean)
         self.deviations = np.zeros(X.shape[1])
         self.log_deviation_noise = np.zeros(X.shape[1])  # variance of the logarithm of each estimated deviation
-        squares, fourths = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-        for rows in _chunks(X):
-            centred = (rows - self.mean) ** 2
-            squares += centred.sum(axis=0)
-            fourths += (centred**2).sum(axis=0)
         variance = squares / max(1, self.samples - 1)
         # What rounding of the mean leaves of a constant is no variance.
         constant = variance <= (10 * np.finfo(X.dtype).eps * np.abs(self.mean)) ** 2
@@ -56,10 +94,10 @@ class Side:
     def trace(self) -> float:
         return float((self.deviations**2).sum())
 
-    def standardised(self, X: Array) -> Array:
+    def standardised(self, X: Samples) -> Any:
         varies = self.deviations > 0
         factors = np.where(varies, 1 / np.where(varies, self.deviations, 1), 0)
-        return np.ascontiguousarray((X - self.mean.astype(X.dtype)) * factors.astype(X.dtype))
+        return X.scaled(self.mean, factors) if isinstance(X, SpreadRows) else scaled_rows(X, self.mean, factors)
 
 
 class Clusters(NamedTuple):
@@ -72,7 +110,7 @@ class Clusters(NamedTuple):
 class Source(Side):
     """The source: a side, its two models (plain and standardised), its noise and its clusters."""
 
-    def __init__(self, X: Array, fit: FitModel, seed: int) -> None:
+    def __init__(self, X: Samples, fit: FitModel, seed: int) -> None:
         super().__init__(X)
         self.seed = seed
         self.plain = fit(X, None)
@@ -97,7 +135,7 @@ class Source(Side):
 class Comparison:
     """A target beside its source: what moved, what is kept of it, and the maps."""
 
-    def __init__(self, source: Source, X: Array, fit: FitModel, plain: Optional[Tuple[Array, float]] = None) -> None:
+    def __init__(self, source: Source, X: Samples, fit: FitModel, plain: Optional[Tuple[Array, float]] = None) -> None:
         self.source, self.target = source, Side(X)
         target = self.target
         self.move = source.mean - target.mean
@@ -160,14 +198,25 @@ class Comparison:
         )
 
 
-def halves_displacement(X: Array, start: Array, fit: FitModel, seed: int) -> float:
+def halves_displacement(X: Samples, start: Array, fit: FitModel, seed: int) -> float:
     """Squared displacement of the map between two random halves: four times the noise of a shift seen from all of X."""
     if len(X) < 4:
         return np.inf
-    rows = np.random.default_rng(seed).permutation(len(X))
-    halves = [np.ascontiguousarray(X[np.sort(part)]) for part in np.array_split(rows, 2)]
+    halves: Sequence[Samples]
+    if isinstance(X, SpreadRows):
+        halves = X.halves(seed)
+    else:
+        chosen = first_half(len(X), seed)
+        halves = [np.ascontiguousarray(X[chosen]), np.ascontiguousarray(X[~chosen])]
     first = fit(halves[0], start)
     return displacement(fit(halves[1], first[0]), first)
+
+
+def first_half(samples: int, seed: int) -> Array:
+    """Which rows are in the first of two random halves."""
+    chosen: Array = np.zeros(samples, dtype=bool)
+    chosen[np.array_split(np.random.default_rng(seed).permutation(samples), 2)[0]] = True
+    return chosen
 
 
 def expected_displacement(factor: Array, remainder: float, samples_from: float, samples_to: float) -> float:
@@ -184,20 +233,58 @@ def expected_displacement(factor: Array, remainder: float, samples_from: float, 
     return (1 / samples_from + 1 / samples_to) / 2 * (pairs + total / 2)
 
 
-def clusters_of(X: Array, mean: Array, factor: Array, seed: int) -> Clusters:
+def clusters_of(X: Samples, mean: Array, factor: Array, seed: int) -> Clusters:
     """k-means in the span of the factor, the best of some seeded runs on a share of the rows; means in all features."""
     basis = np.linalg.qr(factor)[0]
-    low = (X - mean.astype(X.dtype)) @ basis.astype(X.dtype)
+    low = None if isinstance(X, SpreadRows) else projected_rows(X, mean, basis)
     count = max(1, min(_CLUSTERS, len(X) // _ROWS_PER_CLUSTER))
     random = np.random.default_rng(seed)
-    rows = low if len(low) <= _CLUSTERED_ROWS else low[np.sort(random.permutation(len(low))[:_CLUSTERED_ROWS])]
+    chosen = None if len(X) <= _CLUSTERED_ROWS else np.sort(_drawn(random, len(X), _CLUSTERED_ROWS))
+    if isinstance(X, SpreadRows):
+        rows = X.projected(mean, basis, chosen)
+    else:
+        assert low is not None
+        rows = low if chosen is None else low[chosen]
     centres = min((_lloyd(rows, count, random) for _ in range(_LLOYD_RUNS)), key=lambda run: run[1])[0]
-    member = _membership(_nearest(low, centres)[0], len(centres))
-    counts = member.sum(axis=0)
-    member, counts = member[:, counts > 0].astype(X.dtype), counts[counts > 0]
-    means = (member.T @ X).astype(np.float64) / counts[:, None]
-    squares = (member.T.astype(np.float64) @ (X.astype(np.float64) ** 2).sum(axis=1)) / counts
+    if isinstance(X, SpreadRows):
+        counts, sums, squares = X.cluster_sums(mean, basis, centres)
+    else:
+        assert low is not None
+        counts, sums, squares = sums_by_cluster(X, low, centres)
+    used = counts > 0
+    counts, means, squares = counts[used], sums[used] / counts[used, None], squares[used] / counts[used]
     return Clusters(means, np.maximum(0, squares - (means**2).sum(axis=1)) / counts)
+
+
+def powers_about(X: Array, mean: Array) -> Tuple[Array, Array]:
+    """The sums of second and fourth powers about the mean, column by column."""
+    squares, fourths = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows in _chunks(X):
+        centred = (rows - mean) ** 2
+        squares += centred.sum(axis=0)
+        fourths += (centred**2).sum(axis=0)
+    return squares, fourths
+
+
+def scaled_rows(X: Array, mean: Array, factors: Array) -> Array:
+    return np.ascontiguousarray((X - mean.astype(X.dtype)) * factors.astype(X.dtype))
+
+
+def projected_rows(X: Array, mean: Array, basis: Array) -> Array:
+    low: Array = (X - mean.astype(X.dtype)) @ basis.astype(X.dtype)
+    return low
+
+
+def sums_by_cluster(X: Array, low: Array, centres: Array) -> Tuple[Array, Array, Array]:
+    """Of each cluster the number of rows, their sum, and the sum of their squared lengths."""
+    member = _membership(_nearest(low, centres)[0], len(centres))
+    sums = (member.T.astype(X.dtype) @ X).astype(np.float64)
+    return member.sum(axis=0), sums, member.T.astype(np.float64) @ (X.astype(np.float64) ** 2).sum(axis=1)
+
+
+def _drawn(random: np.random.Generator, samples: int, count: int) -> Array:
+    """Row numbers, none twice; without a list of all of them where there are very many."""
+    return random.permutation(samples)[:count] if samples <= MOST_SHUFFLED else random.choice(samples, count, replace=False)
 
 
 def _lloyd(rows: Array, count: int, random: np.random.Generator) -> Tuple[Array, float]:

@@ -369,14 +369,28 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit_model(self, X: np.ndarray[Any, Any], start: Any) -> tuple[Any, float]:
         """The factor and remainder of a model of samples, as itspace._compare asks for them."""
-        target = itspace.Target.from_features(X)
+        target = self._target_of(X)
         if start is None:
             rank = self.rank if self.rank == "auto" else min(int(self.rank), X.shape[1])
-            factor = itspace.start_from(target, self.rank_ or rank)
+            factor = self._best_start(target, self.rank_ or rank)
             self.rank_ = self.rank_ or int(factor.shape[1])
         else:
             factor = self._align(target, start).factor
         return factor, itspace.model_of(target, factor, floor=self.floor).remainder
+
+    # What depends on where the samples are.
+
+    def _target_of(self, X: Any) -> itspace.Target:
+        return itspace.Target.from_features(X)
+
+    def _best_start(self, target: itspace.Target, rank: Any) -> Any:
+        return itspace.start_from(target, rank)
+
+    def _rows_to_ask_about(self, X: Any) -> Any:
+        return X
+
+    def _squared_moves(self, map: itspace.TransportMap, X: Any) -> float:
+        return float(((map.apply(X) - X).astype(np.float64) ** 2).sum())
 
     def _align(self, target: itspace.Target, start: Any) -> itspace.AlignResult:
         result = itspace.align(
@@ -394,7 +408,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return result
 
     def _fit_target(self, Xt: np.ndarray[Any, Any], start: Any, head: Any) -> None:
-        target = itspace.Target.from_features(Xt)
+        target = self._target_of(Xt)
         result = self._align(target, start)
         model = itspace.model_of(target, result.factor, floor=self.floor)
         varies = min(model.remainder, self._source_remainder) > 0
@@ -422,9 +436,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         predictions = None
         if head is not None:
-            moved: dict[str, Any] = {"none": Xt}
+            asked = self._rows_to_ask_about(Xt)
+            moved: dict[str, Any] = {"none": asked}
             for name in _gate.MAPS:
-                moved[name] = compared.map(name, self.shrink).apply(Xt)
+                moved[name] = compared.map(name, self.shrink).apply(asked)
             predictions = answers_of(head, moved)
         decision = _gate.decide(shift, predictions)
         known = predictions is not None and predictions["none"].information is not None
@@ -444,7 +459,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _harm(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any]) -> Bunch:
         moved = 0.0
         if self.map_ is not None:
-            moved = float(((self.map_.apply(Xt) - Xt).astype(np.float64) ** 2).sum(axis=1).mean())
+            moved = self._squared_moves(self.map_, Xt) / len(Xt)
         shift, spread = compared.shift, compared.target.trace
         warnings = []
         if not self.certified_:
