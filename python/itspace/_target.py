@@ -103,6 +103,13 @@ class Target:
         return cls._make(core, wrap, "from_features", X=array, sample_weight=weights)
 
     @classmethod
+    def from_dask(cls, X: Any) -> "Target":
+        """The covariance of the rows of a dask array or dataframe, which stay on the workers: see `itspace.dask.target`."""
+        from .dask import target
+
+        return target(X)
+
+    @classmethod
     def from_factor(cls, T: Array) -> "Target":
         """Sigma = T T', such as the result of an earlier run.
 
@@ -162,7 +169,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal' or 'operator'."""
+        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal', 'operator' or 'dask'."""
         return self._core.kind
 
     @property
@@ -245,6 +252,21 @@ class Target:
         array, wrap = take(Y, "Y", 2, self.dtype)
         return give(self._core.apply(array), wrap)
 
+    def _widened(self) -> "Target":
+        """float64 blocks over these float32 data."""
+        widened = Target._make(self._core.widened(), self._wrap, self._made_by, **self._data)
+        widened._frame = self._frame
+        return widened
+
+    def _stored_as(self, dtype: Any) -> "Target":
+        """The same target with its data converted."""
+        data = dict(self._data)
+        main = next(iter(data))
+        data[main] = data[main].astype(dtype)
+        converted = _restore(str(self._made_by), data)
+        converted._wrap = self._wrap
+        return converted
+
     def __copy__(self) -> "Target":
         return self  # immutable
 
@@ -325,9 +347,7 @@ def with_blocks(target: Target, dtype: Any) -> Target:
     mixed precision. Another target is returned as it is, and blocks follow its dtype."""
     if np.dtype(dtype) != np.float64 or not target._core.float32 or target.kind == "operator":
         return target
-    widened = Target._make(target._core.widened(), target._wrap, target._made_by, **target._data)
-    widened._frame = target._frame
-    return widened
+    return target._widened()
 
 
 def in_precision(target: Target, precision: Optional[Precision]) -> Target:
@@ -345,11 +365,7 @@ def in_precision(target: Target, precision: Optional[Precision]) -> Target:
         return target
     wanted = np.dtype(np.float64 if precision == "float64" else np.float32)
     if target.dtype != wanted:
-        data = dict(target._data)
-        main = next(iter(data))
-        data[main] = data[main].astype(wanted)
-        wrap, target = target._wrap, _restore(str(target._made_by), data)
-        target._wrap = wrap
+        target = target._stored_as(wanted)
     return with_blocks(target, np.float64) if precision == "mixed" else target
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "docs" / "python.md", ROOT / "README.md"]
+PAGES = [ROOT / "docs" / "python.md", ROOT / "docs" / "scaling.md", ROOT / "README.md"]
 BLOCK = re.compile(r"(?:<!-- needs: ([\w, ]+) -->\n+)?```python\n(.*?)```", re.DOTALL)
 
 

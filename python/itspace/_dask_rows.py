@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+# Dask's functions are not all typed.
+# mypy: disallow-untyped-calls=False, warn-return-any=False
+"""Rows in a Dask collection, and sweeps over them: one task for each chunk, and a tree that adds up what they return.
+
+A sweep is a graph of plain tasks, with what it needs (a block, a mean) as one node of it. So it runs on any scheduler;
+and where a worker dies, Dask's scheduler knows how to make anew all that was lost with it.
+"""
+from __future__ import annotations
+
+import copy
+import functools
+import math
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import numpy as np
+
+try:
+    from dask import config
+    from dask.base import compute, is_dask_collection
+    from dask.delayed import delayed
+except ImportError as missing:
+    raise ImportError(
+        f"itspace.dask needs Dask ({missing}); install it with: pip install 'itspace[dask]', which brings "
+        "dask[array,dataframe] and distributed"
+    ) from missing
+
+from . import _core
+from ._threads import thread_limit
+
+# Partial results that one task adds up: few enough that it holds few, many enough that the tree is shallow.
+FAN_IN = 8
+_SLAB_VALUES = 1 << 20  # of a chunk, that are widened to float64 at a time
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class Bad(NamedTuple):
+    """A value that is not finite, where a result should be; the first of them, in the order of chunks, is reported."""
+
+    chunk: int
+    row: int
+    column: int
+    value: float
+
+
+class Moments(NamedTuple):
+    """Of rows: their number, their mean, and the sums of squares about it, column by column, in float64."""
+
+    samples: int
+    mean: np.ndarray
+    squares: np.ndarray
+
+
+Change = Callable[[int, np.ndarray], np.ndarray]  # of the rows of a chunk: its number, its rows
+
+
+class Rows:
+    """The rows of a dask array or dataframe, chunk by chunk, as float32 or float64.
+
+    `changes` are applied to each chunk in turn where it is: nothing that is n x d comes here.
+    """
+
+    def __init__(self, X: Any, name: str = "X", client: Any = None) -> None:
+        self.collection, self.name = X, name
+        self.dim, self.dtype, self.frame = _layout(X, name)
+        self.client = _client_of(X, name, client)
+        self.chunks: List[Any] = list(np.ravel(np.asarray(X.to_delayed(), dtype=object)))
+        sizes = () if self.frame else X.chunks[0]
+        self.sizes: Optional[List[int]] = None if self.frame or any(math.isnan(n) for n in sizes) else list(sizes)
+        self.changes: Tuple[Change, ...] = ()
+
+    def stored_as(self, dtype: Any) -> "Rows":
+        """The same rows, each chunk converted when it is read."""
+        other = copy.copy(self)
+        other.dtype = np.dtype(dtype)
+        return other
+
+    def sweep(self, leaf: Callable[..., Any], add: Callable[[Sequence[Any]], Any], *shared: Any) -> Any:
+        """The sum, by `add` and in the order of the chunks, of leaf(rows, chunk number, *shared).
+
+        The tree depends on the number of chunks alone, so that the bits of the result do not depend on which worker is
+        done first. `add` takes two or more partial results and must not change them: where a worker dies, a sum is made
+        again from those that are left.
+        """
+        common = _Common(leaf, self.dim, self.dtype, self.frame, self.changes, self.name, shared)
+        node = delayed(common, pure=False, traverse=False)
+        task, join = delayed(_chunk_of_sweep, pure=False), delayed(_sum_of_sweep, pure=False)
+        level = [task(number, chunk, node) for number, chunk in enumerate(self.chunks)]
+        while len(level) > 1:
+            level = [join(add, *level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        result = self._compute(level[0])
+        if isinstance(result, Bad):
+            raise ValueError(self._about(result))
+        return result
+
+    def moments(self) -> Moments:
+        """Number, mean and squares in one sweep; at least two rows, all finite."""
+        found: Moments = self.sweep(_moments_of, _joined_moments)
+        if found.samples < 2:
+            raise ValueError(f"{self.name} has {found.samples} row(s) in {len(self.chunks)} chunk(s); a covariance needs at least 2")
+        if not np.isfinite(found.squares).all():
+            raise ValueError(f"the variance of {self.name} is beyond what float64 can hold; scale the samples down")
+        return found
+
+    def _compute(self, value: Any) -> Any:
+        if self.client is None:
+            return compute(value)[0]
+        check_running(self.client, self.name)
+        # A block of a million rows is no mistake in the graph, which Dask would warn of.
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+            return self.client.compute(value).result()
+
+    def _about(self, bad: Bad) -> str:
+        place = f"chunk {bad.chunk}, row {bad.row} of it"
+        if self.sizes is not None:
+            place += f" (row {sum(self.sizes[: bad.chunk]) + bad.row} of all)"
+        return f"{self.name} has {bad.value} in {place}, column {bad.column}; remove or replace such samples first"
+
+
+class _Common:
+    """What all tasks of a sweep need, as one object that Dask does not look into."""
+
+    def __init__(self, leaf: Any, dim: int, dtype: Any, frame: bool, changes: Tuple[Change, ...], name: str, shared: Any) -> None:
+        self.leaf, self.dim, self.dtype, self.frame, self.changes = leaf, dim, dtype, frame, changes
+        self.name, self.shared = name, shared
+
+
+def _chunk_of_sweep(number: int, chunk: Any, common: _Common) -> Any:
+    with thread_limit(1):  # a task is the work of one of a Dask worker's threads
+        rows = _rows_of(chunk, number, common)
+        for change in common.changes:
+            rows = np.ascontiguousarray(change(number, rows))
+        return common.leaf(rows, number, *common.shared)
+
+
+def _sum_of_sweep(add: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
+    bad = next((part for part in parts if isinstance(part, Bad)), None)
+    if bad is not None or len(parts) == 1:
+        return bad or parts[0]
+    return add(parts)
+
+
+def _rows_of(chunk: Any, number: int, common: _Common) -> np.ndarray:
+    dim, dtype, name = common.dim, common.dtype, common.name
+    if isinstance(chunk, np.ma.MaskedArray):
+        raise TypeError(f"chunk {number} of {name} is a masked array; fill or remove what is masked first")
+    if common.frame:
+        chunk = chunk.to_numpy(dtype=dtype, na_value=np.nan)
+    elif hasattr(chunk, "toarray") or not (hasattr(chunk, "__array__") or isinstance(chunk, (list, tuple))):
+        raise TypeError(
+            f"chunk {number} of {name} is a {type(chunk).__name__}; it must be a NumPy array: convert the chunks first, "
+            "X.map_blocks(lambda chunk: chunk.toarray()) for sparse ones"
+        )
+    rows = np.asarray(chunk)
+    if rows.ndim != 2 or rows.shape[1] != dim:
+        raise ValueError(f"chunk {number} of {name} has shape {rows.shape}; its rows must have {dim} values, as {name} says")
+    if rows.dtype.kind not in "fiub":
+        raise TypeError(f"chunk {number} of {name} has dtype {rows.dtype}; it must hold real numbers")
+    return np.ascontiguousarray(rows, dtype=dtype)
+
+
+def slabs(rows: np.ndarray) -> Any:
+    """Runs of rows in float64, each small beside a chunk."""
+    step = max(1, _SLAB_VALUES // max(1, rows.shape[1]))
+    for first in range(0, len(rows), step):
+        yield first, rows[first : first + step].astype(np.float64)
+
+
+def first_bad(rows: np.ndarray, number: int) -> Optional[Bad]:
+    for first, slab in slabs(rows):
+        finite = np.isfinite(slab)
+        if not finite.all():
+            row, column = (int(i) for i in np.argwhere(~finite)[0])
+            return Bad(number, first + row, column, float(slab[row, column]))
+    return None
+
+
+def _moments_of(rows: np.ndarray, number: int) -> Union[Moments, Bad]:
+    total = Moments(0, np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for _, slab in slabs(rows):
+            pivot = slab[0].copy()  # about a row, so that a large mean takes no digits and a constant leaves exactly 0
+            slab -= pivot
+            mean = slab.mean(axis=0)
+            slab -= mean
+            squares = np.einsum("ij,ij->j", slab, slab)
+            total = _both(total, Moments(len(slab), pivot + mean, squares))
+        if not np.isfinite(total.squares).all():
+            bad = first_bad(rows, number)
+            if bad is not None:
+                return bad
+    return total
+
+
+def _joined_moments(parts: Sequence[Moments]) -> Moments:
+    return functools.reduce(_both, parts)
+
+
+def _both(a: Moments, b: Moments) -> Moments:
+    if a.samples == 0 or b.samples == 0:
+        return b if a.samples == 0 else a
+    count, move = a.samples + b.samples, b.mean - a.mean
+    share = b.samples / count
+    with np.errstate(over="ignore", invalid="ignore"):  # seen, and told of, in the end
+        return Moments(count, a.mean + share * move, a.squares + b.squares + (a.samples * share) * move**2)
+
+
+def product_of(rows: np.ndarray, number: int, shift: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """sum_i (x_i - shift)(x_i - shift)' Y over the rows of a chunk."""
+    return _core.rows_product(rows, shift, Y)
+
+
+def summed(parts: Sequence[np.ndarray]) -> np.ndarray:
+    total = parts[0] + parts[1]
+    for part in parts[2:]:
+        total += part
+    return total
+
+
+# What is asked of a collection before anything runs.
+
+
+def is_collection(value: Any) -> bool:
+    return bool(is_dask_collection(value))
+
+
+def _layout(X: Any, name: str) -> Tuple[int, Any, bool]:
+    """The number of columns, the dtype of a run, and whether it is a dataframe."""
+    if not is_collection(X) or not hasattr(X, "to_delayed") or not (hasattr(X, "chunks") or hasattr(X, "columns")):
+        raise TypeError(
+            f"{name} is a {type(X).__name__}; it must be a dask array or a dask dataframe of rows. An array in memory goes "
+            "to itspace.Target.from_features(X)"
+        )
+    if hasattr(X, "columns") and not hasattr(X, "chunks"):
+        for column, kind in X.dtypes.items():
+            if getattr(kind, "kind", "O") not in "fiub":
+                raise TypeError(
+                    f"column {column!r} of {name} has dtype {kind}; all must be real numbers: leave it out, or encode it"
+                )
+        same = all(kind == np.float32 for kind in X.dtypes)
+        return len(X.columns), np.dtype(np.float32 if same else np.float64), True
+    if X.ndim != 2:
+        raise ValueError(f"{name} has {X.ndim} dimension(s); it must have 2, one sample per row")
+    if math.isnan(X.shape[1]):
+        raise ValueError(f"{name} does not know how many columns it has; call {name}.compute_chunk_sizes() first")
+    if X.numblocks[1] != 1:
+        raise ValueError(
+            f"{name} has {X.numblocks[1]} chunks along its columns; a chunk must hold whole rows: "
+            f"{name} = {name}.rechunk({{1: -1}}), and persist it, or every sweep moves all the data between the workers"
+        )
+    if X.dtype.kind not in "fiub":
+        raise TypeError(f"{name} has dtype {X.dtype}; it must hold real numbers")
+    if X.dtype.kind == "f" and X.dtype.itemsize > 8:
+        raise TypeError(f"{name} has dtype {X.dtype}; float64 is the widest there is here: convert it with astype")
+    kind = X.dtype.newbyteorder("=")
+    return int(X.shape[1]), kind if kind in _FLOATS else np.dtype(np.float64), False
+
+
+def _client_of(X: Any, name: str, client: Any) -> Any:
+    """The client that runs X: the one given, the one that holds what was persisted, Dask's default; None: no cluster."""
+    if client is None:
+        try:
+            from distributed import Client, Future
+        except ImportError:
+            return None
+        held = next((value for value in dict(X.__dask_graph__()).values() if isinstance(_data_of(value), Future)), None)
+        if held is not None:
+            client = _data_of(held).client
+        elif config.get("scheduler", None) in (None, "dask.distributed", "distributed"):
+            try:
+                client = Client.current()
+            except ValueError:
+                return None
+    if client is None:
+        return None
+    if getattr(client, "asynchronous", False):
+        raise TypeError("the client is asynchronous; a run here waits for its results: make a Client(asynchronous=False)")
+    check_running(client, name)
+    return client
+
+
+def _data_of(value: Any) -> Any:
+    """What a node of the graph holds, in the graphs of Dask before and since 2024.12."""
+    return getattr(value, "value", value)
+
+
+def check_running(client: Any, name: str) -> None:
+    status = getattr(client, "status", None)
+    if status != "running":
+        raise RuntimeError(
+            f"the Dask client of {name} is {status}, and what it held is gone; start a Client, load {name} with it, and "
+            "make the target anew"
+        )
