@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and, where they were
-# built, itspace::io and itspace::cuda.
+# built, itspace::io, itspace::cuda and itspace::mpi.
 include(CMakePackageConfigHelpers)
 
 # The parts find each other wherever the prefix is moved to.
@@ -16,6 +16,11 @@ if(TARGET itspace_cuda)
   list(APPEND ITSPACE_LIBRARIES itspace_cuda)
   list(APPEND ITSPACE_COMPONENTS cuda)
   set_target_properties(itspace_cuda PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
+if(TARGET itspace_mpi)
+  list(APPEND ITSPACE_LIBRARIES itspace_mpi)
+  list(APPEND ITSPACE_COMPONENTS mpi)
+  set_target_properties(itspace_mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
 endif()
 if(TARGET itspace_cli)
   install(TARGETS itspace_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -39,6 +44,9 @@ if(NOT TARGET itspace_io)
 endif()
 if(NOT TARGET itspace_cuda)
   list(APPEND ITSPACE_WITHOUT_HEADERS REGEX "/itspace/cuda" EXCLUDE)
+endif()
+if(NOT TARGET itspace_mpi)
+  list(APPEND ITSPACE_WITHOUT_HEADERS REGEX "/itspace/mpi" EXCLUDE)
 endif()
 install(DIRECTORY include/itspace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp"
         ${ITSPACE_WITHOUT_HEADERS})

@@ -15,7 +15,7 @@ foreach(version IN ITEMS 3.3.9 3.4.99 5.0.1 5.9.0)
        "endif()\n")
 endforeach()
 
-set(configure ${CMAKE_COMMAND} -S ${SOURCE_TREE} -DITSPACE_CUDA=OFF -B ${SCRATCH}/build -G ${GENERATOR}
+set(configure ${CMAKE_COMMAND} -S ${SOURCE_TREE} -DITSPACE_CUDA=OFF -DITSPACE_MPI=OFF -B ${SCRATCH}/build -G ${GENERATOR}
               -DCMAKE_CXX_COMPILER=${CXX_COMPILER} -DITSPACE_BUILD_CLI=OFF -DITSPACE_BUILD_EXPERIMENTS=OFF
               -DITSPACE_BUILD_TESTS=OFF)
 foreach(version IN ITEMS 3.4.99 5.0.1)

@@ -3,7 +3,7 @@
 include(${CMAKE_CURRENT_LIST_DIR}/steps.cmake)
 
 file(REMOVE_RECURSE ${SCRATCH})
-set(configure ${CMAKE_COMMAND} -S ${SOURCE_TREE} -DITSPACE_CUDA=OFF -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX_COMPILER}
+set(configure ${CMAKE_COMMAND} -S ${SOURCE_TREE} -DITSPACE_CUDA=OFF -DITSPACE_MPI=OFF -G ${GENERATOR} -DCMAKE_CXX_COMPILER=${CXX_COMPILER}
               -DITSPACE_BUILD_IO=OFF)
 
 must_run("configure without io, and nothing else said" ${configure} -B ${SCRATCH}/alone)

@@ -6,6 +6,7 @@
 #include "core/paper_solver_impl.hpp"
 #include "core/ritz_solver_impl.hpp"
 #include "cuda_place.hpp"
+#include "mpi_place.hpp"
 #include "split_space.hpp"
 
 #include <cstdlib>
@@ -117,14 +118,19 @@ bool is_cuda() {
   return cuda;
 }
 
+bool is_mpi() {
+  static const bool mpi = place_asked_for() == "mpi";
+  return mpi;
+}
+
 }  // namespace
 
 Index parts_of_this_place() {
   static const Index parts = [] {
     const std::string text = place_asked_for();
-    if (text == "host" || text == "cuda") return Index(0);
+    if (text == "host" || text == "cuda" || text == "mpi") return Index(0);
     if (text.rfind("split:", 0) == 0) return Index(std::stol(text.substr(6)));
-    throw std::invalid_argument("ITSPACE_TEST_PLACE is '" + text + "'; it is host, cuda, or split:P");
+    throw std::invalid_argument("ITSPACE_TEST_PLACE is '" + text + "'; it is host, cuda, mpi, or split:P");
   }();
   return parts;
 }
@@ -146,6 +152,7 @@ template <Storage Scalar>
 Result<Scalar> align_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
                           const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
   if (is_cuda() && options.route != Route::root) return align_on_cuda<Scalar>(target, start, options, on_step);
+  if (is_mpi() && options.route != Route::root) return align_on_mpi<Scalar>(target, start, options, on_step);
   const Index parts = parts_of_this_place();
   if (parts == 0 || options.route == Route::root) return align<Scalar>(target, start, options, on_step);
   return align_split<Scalar>(parts, target, start, options, on_step);
@@ -155,6 +162,7 @@ template <Storage Scalar>
 Result<Scalar> align_here(TargetRef<Scalar> target, Index rank, const AlignOptions& options,
                           const std::type_identity_t<OnStep<Scalar>>& on_step) {
   if (is_cuda() && options.route != Route::root) return align_on_cuda<Scalar>(target, rank, options, on_step);
+  if (is_mpi() && options.route != Route::root) return align_on_mpi<Scalar>(target, rank, options, on_step);
   const Index parts = parts_of_this_place();
   if (parts == 0 || options.route == Route::root) return align<Scalar>(target, rank, options, on_step);
   check_options(target.dim(), target.has_factor(), options);
@@ -168,6 +176,7 @@ template <Storage Scalar>
 Evaluation<Scalar> evaluate_here(TargetRef<Scalar> target, const std::type_identity_t<ConstBlockView<Scalar>>& factor,
                                  Route route) {
   if (is_cuda() && route != Route::root) return evaluate_on_cuda<Scalar>(target, factor, route);
+  if (is_mpi() && route != Route::root) return evaluate_on_mpi<Scalar>(target, factor, route);
   const Index parts = parts_of_this_place();
   if (parts == 0 || route == Route::root) return evaluate<Scalar>(target, factor, route);
   check_options(target.dim(), target.has_factor(), evaluation_options(route));
