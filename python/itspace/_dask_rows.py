@@ -29,7 +29,7 @@ from . import _core
 from ._threads import thread_limit
 
 # Partial results that one task adds up: few enough that it holds few, many enough that the tree is shallow.
-FAN_IN = 8
+FAN_IN = 16
 _SLAB_VALUES = 1 << 20  # of a chunk, that are widened to float64 at a time
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -44,11 +44,19 @@ class Bad(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Of rows: their number, their mean, and the sums of squares about it, column by column, in float64."""
+    """Of rows: their number, their mean, and the sums of squares about it, column by column, in float64.
+
+    The mean is kept as one of the rows and what is to be added to it, so that a large mean takes no digits.
+    """
 
     samples: int
-    mean: np.ndarray
+    pivot: np.ndarray
+    offset: np.ndarray
     squares: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.pivot + self.offset
 
 
 Change = Callable[[int, np.ndarray], np.ndarray]  # of the rows of a chunk: its number, its rows
@@ -176,15 +184,15 @@ def first_bad(rows: np.ndarray, number: int) -> Optional[Bad]:
 
 
 def _moments_of(rows: np.ndarray, number: int) -> Union[Moments, Bad]:
-    total = Moments(0, np.zeros(rows.shape[1]), np.zeros(rows.shape[1]))
+    total = Moments(0, *(np.zeros(rows.shape[1]) for _ in range(3)))
     with np.errstate(over="ignore", invalid="ignore"):
         for _, slab in slabs(rows):
-            pivot = slab[0].copy()  # about a row, so that a large mean takes no digits and a constant leaves exactly 0
+            pivot = slab[0].copy()  # about a row: a constant leaves exactly 0
             slab -= pivot
             mean = slab.mean(axis=0)
             slab -= mean
             squares = np.einsum("ij,ij->j", slab, slab)
-            total = _both(total, Moments(len(slab), pivot + mean, squares))
+            total = _both(total, Moments(len(slab), pivot, mean, squares))
         if not np.isfinite(total.squares).all():
             bad = first_bad(rows, number)
             if bad is not None:
@@ -199,10 +207,11 @@ def _joined_moments(parts: Sequence[Moments]) -> Moments:
 def _both(a: Moments, b: Moments) -> Moments:
     if a.samples == 0 or b.samples == 0:
         return b if a.samples == 0 else a
-    count, move = a.samples + b.samples, b.mean - a.mean
+    count = a.samples + b.samples
     share = b.samples / count
     with np.errstate(over="ignore", invalid="ignore"):  # seen, and told of, in the end
-        return Moments(count, a.mean + share * move, a.squares + b.squares + (a.samples * share) * move**2)
+        move = (b.pivot - a.pivot) + (b.offset - a.offset)
+        return Moments(count, a.pivot, a.offset + share * move, a.squares + b.squares + (a.samples * share) * move**2)
 
 
 def product_of(rows: np.ndarray, number: int, shift: np.ndarray, Y: np.ndarray) -> np.ndarray:

@@ -63,7 +63,7 @@ class DaskTarget(Target):
         trace = float(moments.squares.sum()) / (moments.samples - 1)
         # The functions must not hold the target, which holds them: the two would keep each other, and the chunks, alive.
         shift = moments.mean.astype(blocks)
-        error = moments.mean - shift.astype(np.float64)
+        error = (moments.pivot - shift.astype(np.float64)) + moments.offset
 
         def apply(Y: np.ndarray) -> np.ndarray:
             return _product(rows, moments.samples, shift, error, Y)
@@ -81,7 +81,7 @@ class DaskTarget(Target):
     @property
     def mean(self) -> Optional[np.ndarray]:
         """The mean of all rows, in float64."""
-        return self._moments.mean.copy()
+        return self._moments.mean
 
     @property
     def samples(self) -> Optional[int]:

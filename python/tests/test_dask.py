@@ -99,7 +99,7 @@ def test_the_bits_are_those_of_the_chunks_whoever_is_first(rng, cluster):
 
 
 def test_a_large_mean_takes_no_digits_of_float32(rng):
-    X = (samples(rng) + 1e5).astype(np.float32)
+    X = (samples(rng) + 1e7).astype(np.float32)  # where neighbours are 1 apart: no shift in float32 is the mean
     Y = rng.standard_normal((24, 4)).astype(np.float32)
     spread = itspace.dask.target(da.from_array(X, chunks=(50, -1)))
     S = covariance_of(X)
