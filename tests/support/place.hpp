@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the suite makes its runs. With ITSPACE_TEST_PLACE=split:P in the environment the solvers run in a SplitSpace of
-// P parts, with cuda on a GPU (cuda_place.hpp), with mpi over the ranks of the job (mpi_place.hpp), else in the memory
-// of the host; the tests are the same.
+// P parts, with cuda on a GPU (cuda_place.hpp), else in the memory of the host; the tests are the same.
 #pragma once
 
 #include <itspace/align.hpp>
