@@ -8,6 +8,7 @@
 #include "interrupt.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
+#include "ranks.hpp"
 #include "resolution.hpp"
 #include "step_arguments.hpp"
 #include "text.hpp"
@@ -40,6 +41,8 @@ Examples:
       skip the check of a covariance that is known to be one
   itspace align --target tgt.npy --start Y.npy --rank 16 --iterates steps/ --out Y2.npy --json
       go on from an earlier result, keep every iterate, print one JSON object
+  mpirun -n 8 itspace align --target features.npy --rank 16 --out Y.npy
+      the rows of the file spread over 8 processes, on one machine or many (docs/scaling.md)
 
 What the target is taken for (auto): `sigma` of an .npz, or a square symmetric array, is a covariance;
 anything else is features, one sample per row. A start with as many rows as the target has dimensions and
@@ -56,7 +59,18 @@ struct Arguments {
   DeviceChoice device;
   AlignOptions options;  // what is not given on the command line stays the library's
   bool no_completion = false, skip_last = false, floor = false, json = false, quiet = false;
+  double rank_timeout = default_rank_timeout;
 };
+
+// Under mpirun: what was given and needs all of the target in one process.
+std::vector<std::string> options_of_one_process(const Arguments& given) {
+  std::vector<std::string> options;
+  if (given.floor) options.emplace_back("--floor");
+  if (given.device.cuda) options.emplace_back("--device");
+  if (!given.target.weights.empty()) options.emplace_back("--weights");
+  if (!given.iterates.empty()) options.emplace_back("--iterates");
+  return options;
+}
 
 void check_arguments(const Arguments& given) {
   check_at_least("--rank", given.rank, 1);
@@ -240,6 +254,9 @@ int run(Arguments& given) {
   if (given.no_completion) given.options.completion = false;
   if (given.skip_last) given.options.evaluate_last = false;
   check_arguments(given);
+  if (job().size > 1)
+    return align_on_ranks({given.target, given.start, given.rank, given.options, given.out, given.trace, given.json,
+                           given.quiet, given.rank_timeout, options_of_one_process(given)});
   check_paths(given);
   check_device(given.device);
   auto target_array = open(given.target.request);
@@ -282,6 +299,7 @@ void add_steps(CLI::App& app, Arguments& given) {
       ->default_str(fmt::format("{}", options.seed))
       ->group(group);
   add_device(app, given.device)->group(group);
+  add_rank_timeout(app, given.rank_timeout)->group(group);
 }
 
 void add_outputs(CLI::App& app, Arguments& given) {

@@ -4,6 +4,7 @@
 #include "blas_memory.hpp"
 #include "commands.hpp"
 #include "interrupt.hpp"
+#include "ranks.hpp"
 #include "spelling.hpp"
 #include "text.hpp"
 
@@ -107,12 +108,13 @@ int run(int argc, char** argv) {
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
-    program.exit(asked);
+    if (cli::speaks()) program.exit(asked);
     return cli::exit_code::success;
   } catch (const CLI::ParseError& error) {
     const CLI::App* command = asked_command(program);
     cli::misuse(misspelling(program, command).value_or(error.what()), fmt::format("see `{} --help`", name_of(command)));
   }
+  cli::check_command_of_job(asked_command(program)->get_name());
   cli::check_blas_memory();
   for (const auto& command : commands)
     if (command.app->parsed()) return command.run();
@@ -152,7 +154,7 @@ int run_and_report(int argc, char** argv) {
 int main(int argc, char** argv) {
   fill_standard_streams();
   cli::install_signal_handlers();
-  const int code = run_and_report(argc, argv);
+  const int code = cli::job_exit_code(run_and_report(argc, argv));
   // At exit OpenBLAS waits for its threads, and under a limit some may still be asking for memory.
   if (cli::memory_is_limited()) std::_Exit(code);
   return code;

@@ -3,6 +3,8 @@
 // Texts and numbers for people, JSON for machines.
 #include "text.hpp"
 
+#include "ranks.hpp"
+
 #include <fmt/format.h>
 
 #include <cerrno>
@@ -18,6 +20,7 @@ namespace {
 int output_error = 0;  // the first failure of standard output
 
 void print_to(std::FILE* stream, const std::string& text) {
+  if (!speaks()) return;
   const bool written = std::fwrite(text.data(), 1, text.size(), stream) == text.size();
   const bool failed = std::fflush(stream) != 0 || !written;
   if (failed && stream == stdout && output_error == 0) output_error = errno;
