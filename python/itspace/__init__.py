@@ -7,8 +7,8 @@
 >>> result.certified
 True
 
-`itspace.sklearn` (an estimator), `itspace.cluster` (k-means of covariances), `itspace.torch` (a loss and a layer) and
-`itspace.dask` (rows on a cluster) are imported when asked for.
+`itspace.sklearn` (an estimator), `itspace.cluster` (k-means of covariances), `itspace.torch` (a loss and a layer),
+`itspace.mpi` (samples spread over processes) and `itspace.dask` (rows on a cluster) are imported when asked for.
 """
 from ._align import AlignResult, ResolutionWarning, align, objective_and_features_gradient, objective_and_gradient, verify
 from ._barycenter import BarycenterResult, barycenter
