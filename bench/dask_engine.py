@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a step on Dask workers costs: one worker and two, the overhead, and other ways to leading directions.
 
-    script/bench dask [--rows N] [--features D] [--rank R] [--repeats K]
+    script/bench dask [scaling] [overhead] [compared] [--rows N] [--features D] [--rank R] [--repeats K]
 
 Each figure is a median; steps of one and of two workers take turns, so that other work on the machine meets both. Peak
 memory is the high-water mark of the workers' resident memory, set back before each run. Prints Markdown.
@@ -75,22 +75,31 @@ def shown(values):
 
 def scaling(one, two, options):
     """The time of a product on one worker and on two, in turns."""
-    targets = []
-    for client in (one, two):
+    clients, targets = (one, two), []
+    for client in clients:
         targets.append(itspace.dask.target(samples(client, options.rows, options.features, options.chunks)))
     Y = np.random.default_rng(0).standard_normal((options.features, options.rank)).astype(np.float32)
     times = ([], [])
     for target in targets:
         target.apply(Y)
+    before = [client.run(time.process_time) for client in clients]
     for _ in range(options.repeats):
         for target, taken in zip(targets, times):
             taken.append(seconds(lambda: target.apply(Y)))
+    busiest = []
+    for client, begin in zip(clients, before):
+        end = client.run(time.process_time)
+        busiest.append(max(end[worker] - begin[worker] for worker in begin) / options.repeats)
     ratios = [a / b for a, b in zip(*times)]
     print(f"## One worker and two\n\nA product, {options.rows} x {options.features} float32 in {options.chunks} chunks, r = "
-          f"{options.rank}, median of {options.repeats} (least to most):\n")
-    print(f"| workers | time of a step |\n|---|---|\n| 1 | {shown(times[0])} |\n| 2 | {shown(times[1])} |\n")
-    print(f"Ratio: {statistics.median(ratios):.2f} (median of the {options.repeats} pairs), "
-          f"{statistics.median(times[0]) / statistics.median(times[1]):.2f} (of the medians).\n")
+          f"{options.rank}, {options.repeats} of each in turns. Wall time: median (least to most). Processor time: of the busiest worker, "
+          "the mean; other work on the machine does not count in it.\n")
+    print("| workers | wall time of a step | processor time |\n|---|---|---|")
+    for workers, taken, used in zip((1, 2), times, busiest):
+        print(f"| {workers} | {shown(taken)} | {1e3 * used:.1f} ms |")
+    print(f"\nRatio of wall times: {statistics.median(ratios):.2f} (median of the {options.repeats} pairs), "
+          f"{statistics.median(times[0]) / statistics.median(times[1]):.2f} (of the medians), "
+          f"{min(times[0]) / min(times[1]):.2f} (of the least). Of processor times: {busiest[0] / busiest[1]:.2f}.\n", flush=True)
 
 
 def overhead(client, options):
@@ -162,24 +171,25 @@ def compared(client, options):
         best = itspace.leading_eigenvalues(sigma, options.rank).sum() / np.trace(sigma)
         print(f"## Beside other ways\n\nTwo workers, the data of above, rank {options.rank}, median of {options.runs} (fewer where 60 s are over). Variance is the "
               f"share that the directions explain; the most there is is {best:.4f}.\n")
-        print("| way | time | variance | peak memory of a worker over its data |\n|---|---|---|---|")
+        print("| way | wall time | processor time | variance | peak memory of a worker over its data |\n|---|---|---|---|---|")
         for name, run in methods(X, options.rank):
-            times, peaks = [], []
+            times, used, peaks = [], [], []
             try:
                 while len(times) < options.runs and sum(times) < 60:
                     client.run(forget_peak)
                     before = client.run(resident_bytes)
-                    begin = time.perf_counter()
+                    begin, begin_used = time.perf_counter(), processor_seconds(client)
                     found = run()
                     times.append(time.perf_counter() - begin)
+                    used.append(processor_seconds(client) - begin_used)
                     after = client.run(peak_bytes)
                     peaks.append(max(after[worker] - before[worker] for worker in after))
             except Exception as error:  # a package that does not go with this Dask is a row too
-                print(f"| {name} | does not run: {type(error).__name__}: {str(error)[:90]!r} | | |")
+                print(f"| {name} | does not run: {type(error).__name__}: {str(error)[:90]!r} | | | |")
                 continue
             basis = np.linalg.qr(np.asarray(found, dtype=np.float64))[0]
             share = np.trace(basis.T @ sigma @ basis) / np.trace(sigma)
-            print(f"| {name} | {statistics.median(times):.2f} s | {share:.4f} | {statistics.median(peaks) / 2**20:.0f} MiB |", flush=True)
+            print(f"| {name} | {statistics.median(times):.2f} s | {statistics.median(used):.2f} s | {share:.4f} | {statistics.median(peaks) / 2**20:.0f} MiB |", flush=True)
     print()
 
 
@@ -206,6 +216,8 @@ def machine():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parts = ("scaling", "overhead", "compared")
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)}; none: all")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--rank", type=int, default=16)
@@ -215,12 +227,16 @@ def main():
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=UserWarning)
     machine()
-    with cluster_of(1) as one, cluster_of(2) as two:
-        scaling(one, two, options)
-    with cluster_of(2) as two:
-        overhead(two, options)
-    with cluster_of(2) as two:
-        compared(two, options)
+    wanted = options.parts or parts
+    if not set(wanted) <= set(parts):
+        parser.error(f"the parts are {', '.join(parts)}")
+    if "scaling" in wanted:
+        with cluster_of(1) as one, cluster_of(2) as two:
+            scaling(one, two, options)
+    for name, measure in (("overhead", overhead), ("compared", compared)):
+        if name in wanted:
+            with cluster_of(2) as two:
+                measure(two, options)
 
 
 if __name__ == "__main__":
