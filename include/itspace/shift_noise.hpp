@@ -46,6 +46,8 @@ struct ITSPACE_API SeenShift {
   Vector deviations_observed = {};  // (s_from - s_to)^2 of every feature, for scale and scale+monge
   Vector deviations_noise = {};
 
+  // Of the deviations each by itself times all together, in units of their noise: of many that did not move some seem
+  // to have.
   Kept kept() const;
 };
 

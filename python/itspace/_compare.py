@@ -169,9 +169,12 @@ class Comparison:
         return np.where(both, self.source.deviations / np.where(both, self.target.deviations, 1), 1.0)
 
     def _kept_of_deviations(self) -> Array:
+        """Of each feature by itself, and of all together: of many that did not move some seem to."""
         squared = np.log(self._ratios()) ** 2
         noise = self.source.log_deviation_noise + self.target.log_deviation_noise
-        return np.where(squared > 0, np.maximum(0, 1 - noise / np.where(squared > 0, squared, 1)), 0.0)
+        each = np.where(squared > 0, np.maximum(0, 1 - noise / np.where(squared > 0, squared, 1)), 0.0)
+        known = noise > 0
+        return each * (kept(1.0, float((squared[known] / noise[known]).mean())) if known.any() else 1.0)
 
     def map(self, kind: MapKind, shrink: bool = True) -> itspace.TransportMap:
         """The map of a kind, from the target to the source, shrunk by noise or not."""

@@ -79,8 +79,11 @@ class SeenShift(NamedTuple):
         """For `TransportMap.from_models`."""
         deviations = None
         if self.deviations_observed is not None and self.deviations_noise is not None:
-            pairs = zip(self.deviations_observed.tolist(), self.deviations_noise.tolist())
-            deviations = np.array([Seen(*pair).kept for pair in pairs])
+            pairs = list(zip(self.deviations_observed.tolist(), self.deviations_noise.tolist()))
+            known = [observed / noise for observed, noise in pairs if noise > 0]
+            # Of many features that did not move some seem to: each by itself, and all together.
+            together = Seen(sum(known), len(known)).kept if known else 1.0
+            deviations = np.array([Seen(*pair).kept for pair in pairs]) * together
         return Kept(self.mean.kept, 1.0 if self.covariance is None else self.covariance.kept, deviations)
 
 

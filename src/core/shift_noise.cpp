@@ -175,8 +175,14 @@ double Seen::kept() const {
 Kept SeenShift::kept() const {
   Kept kept{mean.kept(), covariance.kept()};
   kept.deviations.resize(deviations_observed.size());
-  for (Index j = 0; j < deviations_observed.size(); ++j)
+  Seen all;  // in units of the noise of each
+  for (Index j = 0; j < deviations_observed.size(); ++j) {
     kept.deviations(j) = Seen{deviations_observed(j), deviations_noise(j)}.kept();
+    if (!(deviations_noise(j) > 0)) continue;
+    all.observed += deviations_observed(j) / deviations_noise(j);
+    all.noise += 1;
+  }
+  if (all.noise > 0) kept.deviations *= all.kept();  // of many that did not move some seem to
   return kept;
 }
 

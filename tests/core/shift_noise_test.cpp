@@ -81,7 +81,21 @@ TEST(ShiftNoise, KeepsThePositivePart) {
   const Kept kept = seen.kept();
   EXPECT_EQ(kept.mean, 0.75);
   EXPECT_EQ(kept.covariance, 0.5);
-  EXPECT_EQ(Eigen::VectorXd(kept.deviations), Eigen::VectorXd(Eigen::Vector3d(0, 0.5, 0)));
+  // 0 and 1/2 of each by itself; of all together 1 - 2/(1/2 + 2), the third without noise left out.
+  EXPECT_LT((Eigen::VectorXd(kept.deviations) - Eigen::Vector3d(0, 0.1, 0)).norm(), 1e-15);
+}
+
+// Of features that did not move a third seem to, each by itself. Together they do not.
+TEST(ShiftNoise, ManyScalesThatDidNotMoveAreLeftAlone) {
+  SeenShift seen;
+  seen.deviations_noise = Eigen::VectorXd::Ones(1000);
+  seen.deviations_observed = Draw(5).gaussian(1000, 1).col(0).cwiseAbs2();
+  double each = 0;
+  for (const double observed : seen.deviations_observed) each += Seen{observed, 1}.kept() / 1000;
+  EXPECT_GT(each, 0.1);
+  EXPECT_LT(seen.kept().deviations.mean(), 0.1 * each);
+  seen.deviations_observed *= 100.0;
+  EXPECT_GT(seen.kept().deviations.mean(), 0.8);
 }
 
 struct Side {
