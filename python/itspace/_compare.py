@@ -14,6 +14,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 import itspace
+from itspace import _core
 from itspace._gate import Shift
 from itspace._types import MapKind
 
@@ -23,14 +24,7 @@ FitModel = Callable[[Any, Optional[Array]], Tuple[Array, float]]
 
 _SAME_DEVIATION = 1e-3
 MOST_SHUFFLED = 1 << 26  # rows whose numbers are listed to be shuffled
-_CLUSTERS = 20
-_ROWS_PER_CLUSTER = 5
-_CLUSTERED_ROWS = 500
-_LLOYD_RUNS = 2
-_LLOYD_STEPS = 10
-_LLOYD_TOLERANCE = 1e-3
-_MIX_STEPS = 100
-_MIX_TOLERANCE = 1e-10
+_CLUSTERED_HERE = 2000  # rows of a cluster of machines that are brought here
 
 
 class SpreadRows(ABC):
@@ -58,12 +52,8 @@ class SpreadRows(ABC):
         """Two random halves, with the rows of `first_half` in the first."""
 
     @abstractmethod
-    def projected(self, mean: Array, basis: Array, chosen: Optional[Array]) -> Array:
-        """As `projected_rows`, of the rows of those numbers; None: all."""
-
-    @abstractmethod
-    def cluster_sums(self, mean: Array, basis: Array, centres: Array) -> Tuple[Array, Array, Array]:
-        """As `sums_by_cluster`."""
+    def taken(self, chosen: Optional[Array]) -> Array:
+        """The rows of those numbers, in ascending order, here; None: all."""
 
 
 Samples = Union[Array, SpreadRows]
@@ -237,26 +227,12 @@ def expected_displacement(factor: Array, remainder: float, samples_from: float, 
 
 
 def clusters_of(X: Samples, mean: Array, factor: Array, seed: int) -> Clusters:
-    """k-means in the span of the factor, the best of some seeded runs on a share of the rows; means in all features."""
-    basis = np.linalg.qr(factor)[0]
-    low = None if isinstance(X, SpreadRows) else projected_rows(X, mean, basis)
-    count = max(1, min(_CLUSTERS, len(X) // _ROWS_PER_CLUSTER))
-    random = np.random.default_rng(seed)
-    chosen = None if len(X) <= _CLUSTERED_ROWS else np.sort(_drawn(random, len(X), _CLUSTERED_ROWS))
+    """The source's clusters, in the span of the factor; means in all features. Of rows elsewhere a sample is brought here."""
     if isinstance(X, SpreadRows):
-        rows = X.projected(mean, basis, chosen)
-    else:
-        assert low is not None
-        rows = low if chosen is None else low[chosen]
-    centres = min((_lloyd(rows, count, random) for _ in range(_LLOYD_RUNS)), key=lambda run: run[1])[0]
-    if isinstance(X, SpreadRows):
-        counts, sums, squares = X.cluster_sums(mean, basis, centres)
-    else:
-        assert low is not None
-        counts, sums, squares = sums_by_cluster(X, low, centres)
-    used = counts > 0
-    counts, means, squares = counts[used], sums[used] / counts[used, None], squares[used] / counts[used]
-    return Clusters(means, np.maximum(0, squares - (means**2).sum(axis=1)) / counts)
+        few = len(X) <= _CLUSTERED_HERE
+        X = X.taken(None if few else np.sort(_drawn(np.random.default_rng(seed), len(X), _CLUSTERED_HERE)))
+    directions = np.ascontiguousarray(factor, dtype=np.float64)
+    return Clusters(*_core.cluster_means(np.ascontiguousarray(X), mean, directions, seed))
 
 
 def powers_about(X: Array, mean: Array) -> Tuple[Array, Array]:
@@ -273,100 +249,16 @@ def scaled_rows(X: Array, mean: Array, factors: Array) -> Array:
     return np.ascontiguousarray((X - mean.astype(X.dtype)) * factors.astype(X.dtype))
 
 
-def projected_rows(X: Array, mean: Array, basis: Array) -> Array:
-    low: Array = (X - mean.astype(X.dtype)) @ basis.astype(X.dtype)
-    return low
-
-
-def sums_by_cluster(X: Array, low: Array, centres: Array) -> Tuple[Array, Array, Array]:
-    """Of each cluster the number of rows, their sum, and the sum of their squared lengths."""
-    member = _membership(_nearest(low, centres)[0], len(centres))
-    sums = (member.T.astype(X.dtype) @ X).astype(np.float64)
-    return member.sum(axis=0), sums, member.T.astype(np.float64) @ (X.astype(np.float64) ** 2).sum(axis=1)
-
-
 def _drawn(random: np.random.Generator, samples: int, count: int) -> Array:
     """Row numbers, none twice; without a list of all of them where there are very many."""
     return random.permutation(samples)[:count] if samples <= MOST_SHUFFLED else random.choice(samples, count, replace=False)
 
 
-def _lloyd(rows: Array, count: int, random: np.random.Generator) -> Tuple[Array, float]:
-    """Centres and the sum of squared distances to them, from centres drawn far apart (k-means++)."""
-    chosen = [int(random.integers(len(rows)))]
-    distances = ((rows - rows[chosen[0]]) ** 2).sum(axis=1)
-    while len(chosen) < count and distances.any():
-        reach = np.cumsum(distances)
-        chosen.append(int(np.searchsorted(reach, random.random() * reach[-1], side="right")))
-        distances = np.minimum(distances, ((rows - rows[chosen[-1]]) ** 2).sum(axis=1))
-    centres = rows[chosen]
-    labels, total = _nearest(rows, centres)
-    for _ in range(_LLOYD_STEPS):
-        member = _membership(labels, len(centres))
-        counts = member.sum(axis=0)[:, None]
-        centres = np.where(counts > 0, member.T.astype(rows.dtype) @ rows / np.maximum(counts, 1), centres)
-        before, (labels, total) = total, _nearest(rows, centres)
-        if total >= before * (1 - _LLOYD_TOLERANCE):
-            break
-    return centres, total
-
-
-def _membership(labels: Array, count: int) -> Array:
-    member: Array = labels[:, None] == np.arange(count)
-    return member
-
-
-def _nearest(rows: Array, centres: Array) -> Tuple[Array, float]:
-    distances = (centres**2).sum(axis=1) - 2 * rows @ centres.T
-    return distances.argmin(axis=1), float(distances.min(axis=1).sum() + (rows**2).sum())
 
 
 def unexplained_move(clusters: Clusters, source_mean: Array, target: Side) -> float:
     """The share of the mean's squared move that is left when the source's clusters may be mixed anew, beyond noise."""
-    centred = clusters.means - source_mean
-    move = target.mean - source_mean
-    weights = nearest_mix(centred, move)
-    left = float(((weights @ centred - move) ** 2).sum())
-    noise = target.trace / target.samples + float((weights**2 * clusters.noise).sum())
-    squared = float(move @ move)
-    return max(0.0, left - noise) / squared if squared > 0 else 0.0
-
-
-def nearest_mix(points: Array, goal: Array) -> Array:
-    """Weights on the simplex whose mix of the points is nearest to the goal, by active sets."""
-    gram, inner = points @ points.T, points @ goal
-    count = len(points)
-    weights = np.zeros(count)
-    weights[int(np.argmin(np.diag(gram) - 2 * inner))] = 1
-    active = weights > 0
-    slack = _MIX_TOLERANCE * max(float(np.abs(gram).max()), float(np.abs(inner).max()), 1e-300)
-    for _ in range(_MIX_STEPS):
-        wanted = _mix_of(gram, inner, active)
-        while wanted[active].min() < 0:  # go as far as the weights stay valid, and leave out who reached 0
-            falling = active & (wanted < 0)
-            step = float((weights[falling] / (weights[falling] - wanted[falling])).min())
-            weights = weights + step * (wanted - weights)
-            active &= weights > _MIX_TOLERANCE
-            weights = np.where(active, weights, 0.0)
-            wanted = _mix_of(gram, inner, active)
-        weights = wanted
-        slopes = gram @ weights - inner
-        entering = int(np.argmin(slopes))
-        if active[entering] or slopes[entering] >= slopes[active].max() - slack:
-            break
-        active[entering] = True
-    return weights
-
-
-def _mix_of(gram: Array, inner: Array, active: Array) -> Array:
-    """The best weights with sum 1 on the active points, of any sign."""
-    chosen = np.flatnonzero(active)
-    size = len(chosen)
-    system = np.ones((size + 1, size + 1))
-    system[:size, :size] = gram[np.ix_(chosen, chosen)]
-    system[size, size] = 0
-    weights = np.zeros(len(inner))
-    weights[chosen] = np.linalg.lstsq(system, np.append(inner[chosen], 1.0), rcond=None)[0][:size]
-    return weights
+    return _core.unexplained_move(*clusters, source_mean, target.mean, target.trace / target.samples)
 
 
 def kept(noise: float, observed: float) -> float:

@@ -188,14 +188,7 @@ class SpreadArray(Rows, _compare.SpreadRows):
             for first in (True, False)
         ]
 
-    def projected(self, mean: Any, basis: Any, chosen: Any) -> Any:
-        return self._chosen(chosen).sweep(_projected_of, np.concatenate, mean, basis)
-
-    def cluster_sums(self, mean: Any, basis: Any, centres: Any) -> Tuple[Any, Any, Any]:
-        return self.sweep(_cluster_sums_of, _each_summed, mean, basis, centres)
-
     def taken(self, chosen: Any) -> Any:
-        """The rows of those numbers, here."""
         return self._chosen(chosen).sweep(_rows_themselves, np.concatenate)
 
     def _chosen(self, chosen: Any) -> SpreadArray:
@@ -261,14 +254,6 @@ def _powers_of(rows: Any, number: int, mean: Any) -> Any:
 
 def _each_summed(parts: Sequence[Any]) -> Any:
     return tuple(summed(column) for column in zip(*parts))
-
-
-def _projected_of(rows: Any, number: int, mean: Any, basis: Any) -> Any:
-    return _compare.projected_rows(rows, mean, basis)
-
-
-def _cluster_sums_of(rows: Any, number: int, mean: Any, basis: Any, centres: Any) -> Any:
-    return _compare.sums_by_cluster(rows, _compare.projected_rows(rows, mean, basis), centres)
 
 
 def _rows_themselves(rows: Any, number: int) -> Any:

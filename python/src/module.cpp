@@ -11,6 +11,7 @@
 NB_MODULE(_core, module) {
   module.def("version", &itspace::version);
   itspace::python::add_covariance(module);
+  itspace::python::add_class_shares(module);
   itspace::python::add_target(module);
   itspace::python::add_trace(module);
   itspace::python::add_align(module);

@@ -133,25 +133,6 @@ def test_expected_displacement_is_that_of_simulated_halves():
 # Another mix of the source's clusters.
 
 
-@pytest.mark.parametrize("count, dim", [(7, 5), (20, 60), (20, 3), (1, 4), (6, 2)])
-def test_nearest_mix_meets_the_conditions_of_its_optimum(rng, count, dim):
-    for inside in (False, True):
-        points = rng.normal(size=(count, dim))
-        goal = rng.dirichlet(np.ones(count)) @ points if inside else 2 * rng.normal(size=dim)
-        weights = _compare.nearest_mix(points, goal)
-        slopes = points @ (weights @ points - goal)
-        scale = np.abs(points).max() * np.abs(goal).max() * dim
-        assert abs(weights.sum() - 1) < 1e-9 and weights.min() >= 0
-        # On the simplex: where a weight is positive its slope is the least of all.
-        assert np.abs(slopes[weights > 1e-8] - slopes.min()).max() < 1e-7 * scale
-        if inside:
-            assert np.abs(weights @ points - goal).max() < 1e-7 * scale
-
-
-def test_points_that_coincide_have_a_nearest_mix():
-    assert np.isclose(_compare.nearest_mix(np.ones((4, 3)), np.zeros(3)).sum(), 1)
-
-
 def test_thinned_classes_are_explained_and_a_shift_is_not(rng):
     centres = 4 * rng.normal(size=(5, 12))
     labels = rng.integers(5, size=2000)
