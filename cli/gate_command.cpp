@@ -3,17 +3,15 @@
 // itspace gate: whether a map helps, by a classifier's predictions before and after it.
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "predictions.hpp"
 #include "text.hpp"
 
 #include <itspace/gate.hpp>
-#include <itspace/io.hpp>
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -28,64 +26,34 @@ Examples:
       predicted labels (n) of 10 classes, and the decision as JSON
   itspace gate --before p.npy --after p_scale.npy --further p_scale_monge.npy
       and after the map that goes further, which must earn that
+  itspace gate --before p.npy --after p_scale.npy --second q.npy,q_scale.npy
+      beside what a second classifier says of the same samples
 
 Exit code 0 whatever is decided: read `choice`. No labels of the target are used, so that a change of class
 shares cannot be excluded. docs/should-i-adapt.md says what the rule is worth.)";
 
 struct Arguments {
   std::filesystem::path before, after, further;
+  std::string second;
   std::int64_t classes = 0;
   double left_over = -1;
   bool json = false;
 };
 
-struct Answers {
-  std::string flag;
-  Block<double> values;  // one column: labels
-  bool are_labels() const { return values.cols() == 1; }
-};
-
-Answers read(const std::string& flag, const std::filesystem::path& path) {
-  const io::Array array = io::open_array(path);
-  const auto held = array.as<double>();
-  Answers answers{flag, held.view()};
-  if (answers.values.rows() == 1) answers.values = answers.values.transpose().eval();
-  return answers;
-}
-
-Index classes_of(const Arguments& given, const std::vector<Answers>& all) {
-  std::set<double> seen;
-  for (const Answers& answers : all) seen.insert(answers.values.data(), answers.values.data() + answers.values.size());
-  return std::max<Index>(given.classes, static_cast<Index>(seen.size()));
-}
-
-Predictions numbers_of(const Answers& answers, Index classes) {
-  try {
-    return answers.are_labels() ? predictions_of_labels(answers.values.col(0), classes)
-                                : predictions_of(answers.values);
-  } catch (const std::invalid_argument& error) {
-    misuse(fmt::format("{}: {}", answers.flag, error.what()), "see `itspace gate --help`");
-  }
-}
-
-Json json_of(const Predictions& predictions) {
-  Json json{{"spread", predictions.spread}, {"information", nullptr}};
-  if (predictions.information) json["information"] = *predictions.information;
-  return json;
-}
-
 int run(const Arguments& given) {
-  std::vector<Answers> all{read("--before", given.before), read("--after", given.after)};
-  if (!given.further.empty()) all.push_back(read("--further", given.further));
-  for (const Answers& answers : all)
-    if (answers.values.rows() != all[0].values.rows() || answers.values.cols() != all[0].values.cols())
-      misuse(fmt::format("--before is {} x {} and {} is {} x {}; they must be of the same samples and classes",
-                         all[0].values.rows(), all[0].values.cols(), answers.flag, answers.values.rows(),
-                         answers.values.cols()),
-             "give the predictions for the same samples, in the same order");
-  const Index classes = all[0].are_labels() ? classes_of(given, all) : 0;
-  GateEvidence evidence{numbers_of(all[0], classes), numbers_of(all[1], classes)};
-  if (all.size() > 2) evidence.scale_monge = numbers_of(all[2], classes);
+  std::vector<PredictionFile> files{{"--before", given.before}, {"--after", given.after}};
+  if (!given.further.empty()) files.push_back({"--further", given.further});
+  std::vector<PredictionFile> second;
+  if (!given.second.empty()) {
+    for (const auto& path : paths_between_commas(given.second)) second.push_back({"--second", path});
+    if (second.size() != files.size())
+      misuse(
+          fmt::format("--second names {} files, and there are {} of the first classifier", second.size(), files.size()),
+          "give one for --before, one for --after and, with --further, a third, with commas between");
+  }
+  const PredictionNumbers numbers = read_predictions(files, given.classes, "see `itspace gate --help`", second);
+  GateEvidence evidence{numbers.each[0], numbers.each[1]};
+  if (files.size() > 2) evidence.scale_monge = numbers.each[2];
   if (given.left_over >= 0) evidence.unexplained = given.left_over;
   const GateDecision decision = decide(evidence);
   const std::string choice = decision.choice == "none" ? "none" : decision.choice == "scale" ? "after" : "further";
@@ -99,7 +67,7 @@ int run(const Arguments& given) {
   print_json({{"schema", "itspace.gate/1"},
               {"choice", choice},
               {"sentence", decision.sentence},
-              {"evidence", all[0].are_labels() ? "labels" : "probabilities"},
+              {"evidence", numbers.are_labels ? "labels" : "probabilities"},
               {"candidates", candidates}});
   return exit_code::success;
 }
@@ -114,6 +82,10 @@ Command add_gate(CLI::App& program) {
   add_path(*app, "--before", given->before, "predictions for the target's samples as they are")->required();
   add_path(*app, "--after", given->after, "predictions for the mapped samples")->required();
   add_path(*app, "--further", given->further, "predictions after a map that does more, such as scale+monge");
+  app->add_option("--second", given->second,
+                  "what a second classifier, of another kind, says of the same samples: one file for each of\n"
+                  "the first, with commas between. A rise with which the two agree less is none")
+      ->type_name("FILE,FILE");
   app->add_option("--classes", given->classes, "number of classes, for labels; by default those that occur")
       ->check(CLI::Range(1, 1 << 30));
   add_real(*app, "--left-over", given->left_over,

@@ -4,6 +4,9 @@
 #include "align_report.hpp"
 #include "arguments.hpp"
 #include "commands.hpp"
+#include "map_gate.hpp"
+#include "map_inputs.hpp"
+#include "map_report.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
 #include "resolution.hpp"
@@ -11,6 +14,7 @@
 #include "text.hpp"
 
 #include <itspace/align.hpp>
+#include <itspace/class_shares.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/map_file.hpp>
 #include <itspace/shift_noise.hpp>
@@ -37,6 +41,12 @@ Examples:
       each feature by itself: the means and standard deviations alone, no rank
   itspace map --source src.npy --target tgt.npy --map scale+monge --rank 16 --shrink halves --out map.npz --json
       scaled, then the low-rank map between the correlation matrices, in one application; noise measured by halves
+  itspace map --source src.npy --target tgt.npy --map scale --predictions p.npy,p_scale.npy --out map.npz
+      the map only where a classifier's predictions before and after it (probabilities n x K, or labels) speak for
+      it; else the file holds the identity. --map auto --predictions p.npy,p_scale.npy[,p_both.npy[,p_monge.npy]]
+      chooses between scale, scale+monge and monge so
+  itspace map --source src.npy --target tgt.npy --map auto --rank 16 --out map.npz --json
+      without a classifier: none, scale or monge by what the moments alone can know
   itspace map --source src.npz --target tgt.npz --source-samples 900 --target-samples 300 --rank 32 --out map.npz
       from statistics (keys mu and sigma), with the counts that tell shift from noise
 
@@ -53,6 +63,8 @@ struct Arguments {
   Request source{"source", "--source-as"}, target{"target", "--target-as"};
   std::optional<Index> rank;
   MapKind kind = MapKind::monge;
+  bool automatic = false;  // the kind is to be chosen
+  std::string predictions;
   std::optional<Shrink> shrink;  // not asked for: by noise where the counts are known
   std::optional<Index> source_samples, target_samples;
   double floor_share = default_remainder_floor;
@@ -64,16 +76,22 @@ struct Arguments {
 };
 
 bool is_low_rank(const Arguments& given) {
-  return given.kind != MapKind::mean && given.kind != MapKind::scale;
+  return given.automatic || (given.kind != MapKind::mean && given.kind != MapKind::scale);
+}
+
+std::string_view kind_asked_for(const Arguments& given) {
+  return given.automatic ? "auto" : name(given.kind);
 }
 
 void check_arguments(const Arguments& given) {
   if (is_low_rank(given)) {
     if (!given.rank)
-      misuse(fmt::format("--rank is required for a map of kind {}", name(given.kind)),
+      misuse(fmt::format("--rank is required for a map of kind {}", kind_asked_for(given)),
              "give the rank of both models, for instance 16, or --map scale, which needs none");
     check_at_least("--rank", *given.rank, 1);
   }
+  if (given.automatic && given.shrink == Shrink::none)
+    misuse("--shrink is none, and --map auto decides by what is beyond noise", "give --shrink halves or noise");
   for (const auto& [option, samples] :
        {std::pair{"--source-samples", given.source_samples}, std::pair{"--target-samples", given.target_samples}})
     if (samples) check_at_least(option, *samples, 2);
@@ -88,78 +106,11 @@ void check_arguments(const Arguments& given) {
   if (!is_low_rank(given) && !given.trace.empty())
     misuse(fmt::format("--trace is given, but a map of kind {} needs no alignment", name(given.kind)),
            "leave out --trace, or make a low-rank map");
-  check_files({{"--source", given.source.path}, {"--target", given.target.path}},
-              {{"--out", given.out}, {"--trace", given.trace}});
-}
-
-template <Storage Scalar>
-bool has_mean(const Input<Scalar>& input) {
-  if (input.kind == Kind::features) return true;
-  const auto keys = io::array_keys(input.request.path);
-  return std::find(keys.begin(), keys.end(), "mu") != keys.end();
-}
-
-struct Means {
-  Eigen::VectorXd source, target;
-  bool known = true;
-};
-
-// One mean without the other would move samples by a whole mean, so both are known or both are zero.
-template <Storage Scalar>
-Means means_of(const Arguments& given, const Input<Scalar>& source, const Input<Scalar>& target) {
-  for (const auto* input : {&source, &target})
-    if (!has_mean(*input)) {
-      if (!given.quiet)
-        print_note(
-            fmt::format("{} {} is a covariance without a mean (no key mu), so both means are taken for 0: feed "
-                        "`itspace transform` with centred samples",
-                        input->request.role, quoted(input->request.path)));
-      const Eigen::VectorXd zero = Eigen::VectorXd::Zero(source.dim());
-      return {zero, zero, false};
-    }
-  return {mean_of(source), mean_of(target)};
-}
-
-// How many samples are behind an input; 0 where that is not known.
-template <Storage Scalar>
-double samples_of(const Input<Scalar>& input, std::optional<Index> told) {
-  if (input.kind == Kind::features) {
-    if (told)
-      misuse(fmt::format("--{}-samples is {}, but {} has features, which are counted", input.request.role, *told,
-                         quoted(input.request.path)),
-             "leave it out: it is for a covariance, which does not tell");
-    return static_cast<double>(input.values.rows());
-  }
-  return told ? static_cast<double>(*told) : 0.0;
-}
-
-// Mean, deviations and count of an input: all that the kinds without a low-rank part need.
-template <Storage Scalar>
-LowRankGaussian moments_of(const Input<Scalar>& input, const Eigen::VectorXd& mean, double samples) {
-  LowRankGaussian model;
-  if (input.kind == Kind::features)
-    model.deviations = deviations<Scalar>(input.values.view());
-  else
-    model.deviations = input.values.view().diagonal().template cast<double>().cwiseMax(0.0).cwiseSqrt();
-  const double variance = model.deviations.squaredNorm() / static_cast<double>(input.dim());
-  model.factor.resize(input.dim(), 0);
-  model.mean = mean;
-  model.remainder = variance > 0 ? variance : 1.0;
-  model.samples = samples;
-  return model;
-}
-
-// The same input with standardised features, or their correlation matrix.
-template <Storage Scalar>
-Input<Scalar> standardised(const Input<Scalar>& input, const LowRankGaussian& moments) {
-  Block<Scalar> values = input.values.view();
-  if (input.kind == Kind::features)
-    standardise_features<Scalar>(mean<Scalar>(input.values.view()), moments.deviations, values);
-  else
-    standardise_covariance<Scalar>(moments.deviations, values);
-  Input<Scalar> out = input;
-  out.values = HeldBlock<Scalar>(std::move(values));
-  return out;
+  NamedFiles inputs{{"--source", given.source.path}, {"--target", given.target.path}};
+  if (!given.predictions.empty())
+    for (const PredictionFile& file : prediction_files(given.predictions, kind_asked_for(given)))
+      inputs.push_back({"--predictions", file.path});
+  check_files(inputs, {{"--out", given.out}, {"--trace", given.trace}});
 }
 
 // What was asked for, or by noise where the counts are known.
@@ -181,106 +132,13 @@ Shrink shrink_of(const Arguments& given, const Input<Scalar>& source, const Inpu
     if (!given.quiet) print_note(fmt::format("{}, so the map is not shrunk by noise: {}", missing, remedy));
     return Shrink::none;
   }
-  return given.shrink.value_or(Shrink::noise);
+  // The constants of the choice were set with halves.
+  return given.shrink.value_or(given.automatic ? Shrink::halves : Shrink::noise);
 }
 
 template <Storage Scalar>
 Json input_json(const Input<Scalar>& input) {
   return {{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}};
-}
-
-Json diagnosis_json(const TransportMap& map, const MapDiagnosis& diagnosis) {
-  const auto& parts = map.parts();
-  return {{"kind", name(map.kind())},
-          {"dim", map.dim()},
-          {"map_rank", parts.core.rows()},
-          {"scalar", parts.scalar},
-          {"remainder_target", parts.from_remainder},
-          {"remainder_source", parts.to_remainder},
-          {"displacement", diagnosis.displacement},
-          {"relative_displacement", diagnosis.relative_displacement},
-          {"mean_share", diagnosis.mean_share},
-          {"touched_variance", diagnosis.touched_variance},
-          {"condition", diagnosis.condition},
-          {"warnings", diagnosis.warnings}};
-}
-
-Json seen_json(const Seen& seen) {
-  return {{"observed", seen.observed}, {"noise", seen.noise}, {"kept", seen.kept()}};
-}
-
-// Of the whole, as the scales of all features are one line.
-Seen scales_seen(const SeenShift& seen) {
-  return {seen.deviations_observed.sum(), seen.deviations_noise.sum()};
-}
-
-Json shrink_json(Shrink shrink, const SeenShift& seen, MapKind kind) {
-  Json json{{"method", name(shrink)}};
-  if (shrink == Shrink::none) return json;
-  json["mean"] = seen_json(seen.mean);
-  if (kind != MapKind::mean && kind != MapKind::scale) json["covariance"] = seen_json(seen.covariance);
-  if (seen.deviations_observed.size() > 0) {
-    const Eigen::VectorXd kept = seen.kept().deviations;
-    Json scales = seen_json(scales_seen(seen));
-    scales["kept"] = std::vector<double>(kept.data(), kept.data() + kept.size());
-    json["scales"] = std::move(scales);
-  }
-  return json;
-}
-
-struct MapMade {
-  TransportMap map;
-  std::optional<Trace> trace;  // of the target's alignment, where there is one
-  SeenShift seen;
-};
-
-std::string_view title(MapKind kind) {
-  switch (kind) {
-    case MapKind::monge:
-      return "Monge map";
-    case MapKind::whiten:
-      return "Whitening map";
-    case MapKind::mean:
-      return "Shift of the means";
-    case MapKind::scale:
-      return "Scaling of each feature";
-    case MapKind::scale_monge:
-      break;
-  }
-  return "Scaling and Monge map";
-}
-
-void print_diagnosis(const Arguments& given, Shrink shrink, const MapMade& made, const MapDiagnosis& diagnosis) {
-  const auto line = [](std::string_view label, const std::string& value, std::string_view meaning) {
-    print_line(fmt::format("{:<22} {:>12}  {}", label, value, meaning));
-  };
-  const TransportMap& map = made.map;
-  print_line(fmt::format("{} from target {} into the frame of source {}: dimension {}{}.", title(map.kind()),
-                         quoted(given.target.path), quoted(given.source.path), map.dim(),
-                         made.trace ? fmt::format(", acting on {} directions", map.parts().core.rows()) : ""));
-  line("displacement", fmt::format("{:.6g}", diagnosis.displacement), "mean squared distance a sample is moved");
-  line("relative displacement", fmt::format("{:.4g}", diagnosis.relative_displacement),
-       "its root, in units of the target's spread");
-  line("mean share", percent(diagnosis.mean_share), "of the displacement is the shift of the means");
-  if (made.trace)
-    line("touched variance", percent(diagnosis.touched_variance), "of the target's lies in the directions acted on");
-  line("condition", fmt::format("{:.4g}", diagnosis.condition), "largest over smallest stretch");
-  if (shrink != Shrink::none) {
-    const auto kept = [&](std::string_view label, const Seen& seen, double share, std::string_view what) {
-      line(label, percent(share),
-           fmt::format("{}; noise alone gives {:.3g} of the {:.3g} observed", what, seen.noise, seen.observed));
-    };
-    const SeenShift& seen = made.seen;
-    const Kept shares = seen.kept();
-    kept("mean kept", seen.mean, shares.mean, "of the shift of the means");
-    if (shares.deviations.size() > 0)
-      kept("scales kept", scales_seen(seen), shares.deviations.mean(), "of the features' scales, on average");
-    if (made.trace) kept("covariance kept", seen.covariance, shares.covariance, "of what the low-rank part does");
-  }
-  if (made.trace)
-    print_line("\nThe target's factor, aligned from the source's:\n" + AlignReport(std::nullopt).summary(*made.trace));
-  print_line(fmt::format("The map is in {}; apply it with\n  itspace transform --map {} --in X.npy --out mapped.npy",
-                         quoted(given.out), quoted(given.out)));
 }
 
 // Nothing where the watch has given up. The inputs are as the models are to have them.
@@ -347,6 +205,73 @@ MapMade make_any_map(const Arguments& given, Shrink shrink, const Input<Data>& s
   });
 }
 
+// The share of the mean's move that other class shares cannot explain. Nothing where there are no samples to cluster.
+template <Storage Data>
+std::optional<double> unexplained_of(const Arguments& given, const Input<Data>& source, const LowRankGaussian& to,
+                                     const LowRankGaussian& from) {
+  if (source.kind != Kind::features || !(from.samples > 0)) return std::nullopt;
+  const Seen moved = seen_shift(from, to, MapKind::mean).mean;
+  if (!(moved.kept() > 0)) return 0.0;
+  constexpr Index default_rank = 16;
+  const Index rank = std::min(given.rank.value_or(default_rank), source.dim());
+  const Block<double> factor = start_of<double>(source, rank);
+  const auto clusters = cluster_means<Data>(source.values.view(), to.mean, factor, given.options.seed);
+  return unexplained_move(clusters, to.mean, from.mean, from.deviations.squaredNorm() / from.samples);
+}
+
+struct Chosen {
+  MapMade made;
+  std::optional<MapDecision> decided;  // where there was something to decide
+};
+
+// The map that was asked for, or the one that the predictions and moments speak for.
+template <Storage Data>
+Chosen choose_map(const Arguments& given, Shrink shrink, const Input<Data>& source, const Input<Data>& target,
+                  const Means& means) {
+  const auto make = [&](MapKind kind) {
+    Arguments own = given;
+    own.kind = kind;
+    own.automatic = false;
+    return make_any_map(own, shrink, source, target, means);
+  };
+  if (!given.automatic && given.predictions.empty()) return {make(given.kind), std::nullopt};
+  for (const Input<Data>* input : {&source, &target})
+    if (given.automatic && input->kind != Kind::features)
+      misuse(fmt::format("--map is auto, and {} {} is a covariance, which does not tell how samples lie",
+                         input->request.role, quoted(input->request.path)),
+             "give features, or name the map");
+  std::optional<PredictionNumbers> numbers;
+  if (!given.predictions.empty()) {
+    numbers =
+        read_predictions(prediction_files(given.predictions, kind_asked_for(given)), 0, "see `itspace map --help`");
+    if (target.kind == Kind::features && numbers->samples != target.values.rows())
+      print_note(fmt::format("the predictions are of {} samples, and the target has {}", numbers->samples,
+                             target.values.rows()));
+  }
+  const auto from = moments_of(target, means.target, samples_of(target, given.target_samples));
+  const auto to = moments_of(source, means.source, samples_of(source, given.source_samples));
+  const auto unchanged = [&] { return MapMade{TransportMap(from, to, MapKind::mean, {.mean = 0}), std::nullopt, {}}; };
+  MomentEvidence moments;
+  if (means.known) moments.unexplained = unexplained_of(given, source, to, from);
+  if (!given.automatic) {
+    const MapDecision decided = decide_about(name(given.kind), *numbers, moments);
+    return {decided.opens() ? make(given.kind) : unchanged(), decided};
+  }
+  MapMade plain = make(MapKind::monge), scaled = make(MapKind::scale_monge);
+  const Seen &mean = plain.seen.mean, &covariance = plain.seen.covariance;
+  const double both = mean.observed + covariance.observed, source_trace = to.deviations.squaredNorm();
+  moments.mean_share = both > 0 ? mean.observed / both : 0;
+  moments.mean_kept = mean.kept();
+  moments.covariance = covariance.observed / source_trace;
+  moments.covariance_kept = covariance.kept();
+  moments.covariance_kept_scaled = scaled.seen.covariance.kept();
+  const MapDecision decided = decide_among(numbers, moments);
+  const std::string& choice = decided.decision.choice;
+  if (choice == "monge") return {std::move(plain), decided};
+  if (choice == "scale+monge") return {std::move(scaled), decided};
+  return {choice == "scale" ? make(MapKind::scale) : unchanged(), decided};
+}
+
 template <Storage Data>
 int run_on(const Arguments& given, io::Array source_array, io::Array target_array) {
   const Checks checks{.trust = given.trust, .quiet = given.quiet};
@@ -358,33 +283,43 @@ int run_on(const Arguments& given, io::Array source_array, io::Array target_arra
   }
   check_same_dim(source, target);
   if (given.rank) check_rank(*given.rank, source.dim(), given.source.path);
-  const Means means = means_of(given, source, target);
+  const Means means = means_of(source, target, given.quiet);
 
   Progress progress(!given.quiet && source.dim() >= long_work);
   progress.show("making the map");
   const Shrink shrink = shrink_of(given, source, target);
-  const MapMade made = make_any_map(given, shrink, source, target, means);
+  const Chosen chosen = choose_map(given, shrink, source, target, means);
+  const MapMade& made = chosen.made;
   const TransportMap& map = made.map;
+  const bool left_alone = chosen.decided && !chosen.decided->opens();
   const MapDiagnosis diagnosis = map.diagnose({}, {}, {.from = "the target", .to = "the source"});
   progress.clear();
 
   io::Outputs outputs;
   io::save_map(outputs, given.out, map);
-  if (!given.trace.empty()) io::save_text(outputs, given.trace, io::to_json(*made.trace));
+  if (!given.trace.empty() && made.trace) io::save_text(outputs, given.trace, io::to_json(*made.trace));
   commit(outputs);
   if (given.json) {
     Json json{{"command", "map"}, {"source", input_json(source)}, {"target", input_json(target)}};
     json["rank"] = is_low_rank(given) ? Json(*given.rank) : Json(nullptr);
     json["means_known"] = means.known;
     json.update(diagnosis_json(map, diagnosis));
-    json["shrink"] = shrink_json(shrink, made.seen, map.kind());
+    if (left_alone) json["kind"] = "none";
+    json["shrink"] = shrink_json(left_alone ? Shrink::none : shrink, made.seen, map.kind());
+    json["gate"] = chosen.decided ? gate_json(*chosen.decided, given.automatic) : Json(nullptr);
     json["align"] = made.trace ? align_json(*made.trace, std::nullopt) : Json(nullptr);
     json["out"] = given.out.string();
     print_json(json);
   } else if (!given.quiet) {
-    print_diagnosis(given, shrink, made, diagnosis);
+    if (chosen.decided)
+      print_line(
+          fmt::format("choice  {}\nwhy     {}\n", chosen.decided->decision.choice, chosen.decided->decision.sentence));
+    if (left_alone)
+      print_line(fmt::format("The map in {} leaves samples as they are.", quoted(given.out)));
+    else
+      print_diagnosis({given.source.path, given.target.path, given.out}, shrink, made, diagnosis);
   }
-  if (!given.quiet)
+  if (!given.quiet && !left_alone)
     for (const auto& warning : diagnosis.warnings) print_note("warning: " + warning);
   const bool aligned_badly = made.trace && failed(made.trace->status);
   if (aligned_badly)
@@ -420,21 +355,30 @@ void add_steps(CLI::App& app, Arguments& given) {
   const auto set_kind = [&given](const std::string& option) {
     return [&given, option](const std::string& text) {
       const auto kind = map_kind_named(text);
-      if (!kind)
+      given.automatic = text == "auto";
+      if (!kind && !given.automatic)
         misuse(fmt::format("{} is '{}', which is no kind of map", option, text),
-               fmt::format("give {}", map_kind_names()));
-      given.kind = *kind;
+               fmt::format("give {} or auto", map_kind_names()));
+      given.kind = kind.value_or(given.kind);
     };
   };
   app.add_option_function<std::string>("--map", set_kind("--map"),
                                        "monge: the optimal transport, moves samples least;\n"
                                        "whiten: whitening, then recoloring, the paper's map;\n"
                                        "mean: the shift of the means alone; scale: each feature by itself;\n"
-                                       "scale+monge: monge between the standardised domains, then scaled")
+                                       "scale+monge: monge between the standardised domains, then scaled;\n"
+                                       "auto: none, scale, scale+monge or monge, by --predictions or, without\n"
+                                       "them, by the moments (features only)")
       ->type_name("KIND")
       ->default_str(std::string(name(given.kind)))
       ->group(group);
   app.add_option_function<std::string>("--kind", set_kind("--kind"), "the same")->group("");  // its first name
+  app.add_option("--predictions", given.predictions,
+                 "a classifier's predictions for the target's samples as they are and under\n"
+                 "the map, and the map only where they speak for it; for auto as they are,\n"
+                 "under scale and, as you like, scale+monge and monge")
+      ->type_name("FILE,FILE")
+      ->group(group);
   add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; not for mean and scale")->group(group);
   app.add_option_function<std::string>(
          "--shrink",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 namespace itspace {
 namespace {
@@ -20,13 +21,31 @@ double entropy(const Eigen::ArrayXd& weights) {
   return std::max(0.0, value);
 }
 
+template <class Counts>
+double entropy_of_counts(const Counts& counts) {
+  Eigen::ArrayXd weights(static_cast<Index>(counts.size()));
+  Index next = 0;
+  for (const auto& [label, count] : counts) weights[next++] = static_cast<double>(count);
+  return entropy(weights);
+}
+
 double log_of_classes(Index classes) {
   return std::log(static_cast<double>(std::max<Index>(classes, 2)));
 }
 
-std::optional<double> difference(const Predictions& from, const Predictions& to) {
-  if (!from.information || !to.information) return std::nullopt;
-  return *to.information - *from.information;
+std::optional<double> difference(const std::optional<double>& from, const std::optional<double>& to) {
+  if (!from || !to) return std::nullopt;
+  return *to - *from;
+}
+
+struct Changes {
+  double rise;
+  std::optional<double> gain, agreement, shared;
+};
+
+Changes changes(const Predictions& before, const Predictions& after) {
+  return {after.spread - before.spread, difference(before.information, after.information),
+          difference(before.agreement, after.agreement), difference(before.shared, after.shared)};
 }
 
 // +0.12
@@ -35,22 +54,55 @@ std::string signed_share(double value) {
   return text(rounded < 0 ? "" : "+", rounded);
 }
 
-bool opens(double rise, std::optional<double> gain, std::optional<double> unexplained, std::string& why) {
+bool is_clear(const Changes& change) {
+  const bool rises = change.rise > gate::clear_rise;
+  if (!change.gain) return rises;  // labels alone: the spread is all there is
+  return rises && *change.gain > gate::lost_information &&
+         (!change.agreement || *change.agreement > gate::lost_agreement);
+}
+
+bool opens(const Changes& change, std::optional<double> unexplained, std::string& why) {
+  const auto& [rise, gain, agreement, shared] = change;
   std::string seen = text("with the map the predicted classes spread ", signed_share(rise));
   if (gain) seen += text(" and tell ", signed_share(*gain), " more about a sample (both as shares of log K)");
-  if (rise > gate::clear_rise && (!gain || *gain > gate::lost_information)) {
+  bool clear = is_clear(change);
+  const bool no_worse = gain && rise >= 0 && *gain >= 0;
+  if (!clear && no_worse && shared && *shared > gate::clear_shared) {
+    clear = true;
+    seen += text("; they tell ", signed_share(*shared), " more about what a second classifier says");
+  }
+  if (clear) {
     const bool moved = !unexplained || *unexplained > gate::some_move;
     why = moved ? text("adapted: ", seen)
                 : text("left alone: ", seen, ", but other class shares alone explain how the mean moved");
     return moved;
   }
-  if (unexplained && *unexplained > gate::much_move && rise >= 0 && gain && *gain >= 0) {
+  if (unexplained && *unexplained > gate::much_move && no_worse && (!shared || *shared >= 0)) {
     why = text("adapted: ", std::round(100 * *unexplained),
                " % of the mean's move is none that other class shares could make, and ", seen);
     return true;
   }
-  why = text("left alone: ", seen, ", which is no clear gain");
+  const bool denied = gain && agreement && rise > gate::clear_rise && *agreement <= gate::lost_agreement;
+  why = denied
+            ? text("left alone: ", seen, ", but a second classifier agrees ", signed_share(*agreement), " less often")
+            : text("left alone: ", seen, ", which is no clear gain");
   return false;
+}
+
+bool goes_further(const Changes& change) {
+  if (change.rise <= gate::second_rise) return false;
+  if (!change.shared) return change.gain && *change.gain > gate::second_information;
+  if (!change.gain) return *change.shared > gate::second_shared;
+  return *change.gain > gate::second_information_seen && *change.shared > 0;
+}
+
+constexpr auto covariance_drift =
+    "adapted: the covariance drifted far beyond noise while the mean stayed, which a change of class shares does not "
+    "do";
+
+bool is_covariance_drift(const MomentEvidence& seen) {
+  return seen.mean_share < gate::still_mean && seen.covariance_kept_scaled > gate::clear_covariance &&
+         seen.covariance_kept > gate::more_than_noise && seen.covariance > gate::large_covariance;
 }
 
 }  // namespace
@@ -85,26 +137,69 @@ Predictions predictions_of_labels(const Eigen::VectorXd& labels, Index classes) 
     ++seen[label];
   }
   require(!seen.empty(), "there are no labels; give one per sample");
-  Eigen::ArrayXd counts(static_cast<Index>(seen.size()));
-  Index next = 0;
-  for (const auto& [label, count] : seen) counts[next++] = static_cast<double>(count);
-  return {entropy(counts) / log_of_classes(std::max<Index>(classes, counts.size())), std::nullopt};
+  return {entropy_of_counts(seen) / log_of_classes(std::max(classes, static_cast<Index>(seen.size())))};
+}
+
+Eigen::VectorXd labels_of(const ConstBlockView<double>& probabilities) {
+  Eigen::VectorXd labels(probabilities.rows());
+  for (Index i = 0; i < probabilities.rows(); ++i) {
+    Index likeliest = 0;
+    probabilities.row(i).maxCoeff(&likeliest);
+    labels(i) = static_cast<double>(likeliest);
+  }
+  return labels;
+}
+
+Predictions beside(Predictions numbers, const Eigen::VectorXd& labels, const Eigen::VectorXd& second, Index classes) {
+  require(labels.size() == second.size() && labels.size() > 0, "there are ", labels.size(), " labels and ",
+          second.size(), " of a second classifier; both must be of the same samples");
+  std::map<double, Index> first_counts, second_counts;
+  std::map<std::pair<double, double>, Index> joint_counts;
+  for (Index i = 0; i < labels.size(); ++i) {
+    ++first_counts[labels(i)];
+    ++second_counts[second(i)];
+    ++joint_counts[{labels(i), second(i)}];
+  }
+  const double shared =
+      entropy_of_counts(first_counts) + entropy_of_counts(second_counts) - entropy_of_counts(joint_counts);
+  numbers.agreement =
+      static_cast<double>((labels.array() == second.array()).count()) / static_cast<double>(labels.size());
+  numbers.shared = std::max(0.0, shared) / log_of_classes(classes);
+  return numbers;
 }
 
 GateDecision decide(const GateEvidence& evidence) {
-  GateDecision decision{"none", "", evidence.scale.spread - evidence.none.spread,
-                        difference(evidence.none, evidence.scale)};
-  if (!opens(decision.rise, decision.gain, evidence.unexplained, decision.sentence)) return decision;
+  const Changes change = changes(evidence.none, evidence.scale);
+  GateDecision decision{"none", "", change.rise, change.gain};
+  if (!opens(change, evidence.unexplained, decision.sentence)) return decision;
   decision.choice = "scale";
   if (!evidence.scale_monge) return decision;
-  const double rise = evidence.scale_monge->spread - evidence.scale.spread;
-  const auto gain = difference(evidence.scale, *evidence.scale_monge);
-  if (rise > gate::second_rise && gain && *gain > gate::second_information) {
+  const Changes more = changes(evidence.scale, *evidence.scale_monge);
+  if (goes_further(more)) {
     decision.choice = "scale+monge";
-    decision.sentence += "; the low-rank map on top adds " + signed_share(rise) + " and " + signed_share(*gain) +
-                         " of mutual information";
+    decision.sentence += "; the low-rank map on top adds " + signed_share(more.rise);
+    if (more.gain) decision.sentence += " and " + signed_share(*more.gain) + " of mutual information";
   }
   return decision;
+}
+
+GateDecision decide(const MomentEvidence& moments) {
+  if (is_covariance_drift(moments)) return {"monge", covariance_drift};
+  if (moments.unexplained && *moments.unexplained > gate::much_move && moments.mean_kept > 0)
+    return {"scale", text("adapted without a classifier to ask: ", std::round(100 * *moments.unexplained),
+                          " % of the mean's move is none that other class shares could make; a change of class shares "
+                          "cannot be excluded")};
+  return {"none",
+          "left alone without a classifier to ask: what moved is within noise, or other class shares alone explain it"};
+}
+
+GateDecision decide(const MomentEvidence& moments, GateEvidence evidence) {
+  if (is_covariance_drift(moments) && evidence.monge && evidence.monge->spread >= evidence.none.spread)
+    return {"monge", text(covariance_drift, ", and with the Monge map the predicted classes are spread no worse"),
+            evidence.monge->spread - evidence.none.spread,
+            difference(evidence.none.information, evidence.monge->information)};
+  evidence.unexplained = moments.unexplained;
+  return decide(evidence);
 }
 
 }  // namespace itspace

@@ -48,6 +48,23 @@ TEST_F(GateCommand, ProbabilitiesAndWhatIsLeftOver) {
   EXPECT_EQ(gate({"--before", "unsure.npy", "--after", "sure.npy", "--further", "sure.npy"})["choice"], "after");
 }
 
+TEST_F(GateCommand, ASecondClassifierHasASay) {
+  write("other.npy", Matrix{{0}, {1}, {2}, {3}});
+  const Json denied = gate({"--before", "unsure.npy", "--after", "sure.npy", "--second", "other.npy,unsure.npy"});
+  EXPECT_EQ(denied["candidates"]["none"]["agreement"], 0.25);
+  EXPECT_EQ(denied["candidates"]["after"]["agreement"], 0.25);
+  const Json agreed = gate({"--before", "unsure.npy", "--after", "sure.npy", "--second", "other.npy,other.npy"});
+  EXPECT_EQ(agreed["choice"], "after");
+  EXPECT_EQ(agreed["candidates"]["after"]["agreement"], 1.0);
+  EXPECT_NEAR(agreed["candidates"]["after"]["shared"].get<double>(), 1, 1e-15);
+  auto done = run({"gate", "--before", "unsure.npy", "--after", "sure.npy", "--second", "other.npy"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_TRUE(mentions(done.err, {"--second names 1 files", "2"}));
+  done = run({"gate", "--before", "unsure.npy", "--after", "sure.npy", "--second", "labels.npy,labels.npy"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_TRUE(mentions(done.err, {"--second has 8 predictions", "4"}));
+}
+
 TEST_F(GateCommand, PeopleGetASentence) {
   const auto done = run({"gate", "--before", "sure.npy", "--after", "unsure.npy"});
   EXPECT_EQ(done.exit_code, 0);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 namespace itspace {
 namespace {
@@ -75,6 +77,75 @@ TEST(Gate, DecidesByTheRule) {
     EXPECT_EQ(decision.choice, each.choice) << each.why << ": " << decision.sentence;
     EXPECT_TRUE(decision.sentence.starts_with(decision.choice == "none" ? "left alone" : "adapted"));
   }
+}
+
+TEST(Gate, ASecondClassifierIsComparedByTheJointHistogram) {
+  const Eigen::VectorXd first{{0, 0, 1, 1, 2, 2, 2, 2}}, second{{0, 1, 1, 1, 2, 2, 0, 2}};
+  const Predictions found = beside({0.5}, first, second, 4);
+  EXPECT_EQ(found.spread, 0.5);
+  EXPECT_EQ(*found.agreement, 6.0 / 8);
+  const double joint = entropy_of({1.0 / 8, 1.0 / 8, 2.0 / 8, 3.0 / 8, 1.0 / 8});
+  const double expected = entropy_of({2.0 / 8, 2.0 / 8, 4.0 / 8}) + entropy_of({2.0 / 8, 3.0 / 8, 3.0 / 8}) - joint;
+  EXPECT_NEAR(*found.shared, expected / std::log(4), 1e-15);
+  EXPECT_NEAR(*beside({0.5}, first, Eigen::VectorXd(2 - first.array()), 3).shared,
+              entropy_of({0.25, 0.25, 0.5}) / std::log(3), 1e-15);
+  EXPECT_THROW(beside({0.5}, first, second.head(3), 4), std::invalid_argument);
+  Block<double> p(2, 3);
+  p << 0.2, 0.5, 0.3, 0.6, 0.1, 0.3;
+  EXPECT_EQ(labels_of(p), (Eigen::VectorXd{{1, 0}}));
+}
+
+TEST(Gate, ASecondClassifierDeniesOrSecondsARise) {
+  using P = Predictions;
+  EXPECT_EQ(decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.69, 0.5}}).choice, "none");
+  EXPECT_EQ(decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.71, 0.5}}).choice, "scale");
+  EXPECT_EQ(decide({P{0.5, 0.5, 0.5, 0.4}, P{0.5, 0.5, 0.5, 0.51}}).choice, "scale");
+  EXPECT_EQ(decide({P{0.5, 0.5, 0.5, 0.4}, P{0.49, 0.5, 0.5, 0.6}}).choice, "none");
+  const P none{0.5, 0.5, 0.8, 0.5}, scale{0.7, 0.6, 0.8, 0.6};
+  EXPECT_EQ(decide({none, scale, P{0.8, 0.7, 0.8, 0.61}}).choice, "scale+monge");
+  EXPECT_EQ(decide({none, scale, P{0.8, 0.7, 0.8, 0.6}}).choice, "scale");
+}
+
+// A covariance that drifted alone, and one number of it changed.
+MomentEvidence drift() {
+  return {.mean_share = 0.01,
+          .mean_kept = 0.9,
+          .covariance = 2,
+          .covariance_kept = 0.9,
+          .covariance_kept_scaled = 0.9,
+          .unexplained = 0.15};
+}
+
+TEST(Gate, DecidesByTheMomentsAlone) {
+  EXPECT_EQ(decide(drift()).choice, "monge");
+  for (const auto& [number, value] : {std::pair{&MomentEvidence::mean_share, 0.06},
+                                      {&MomentEvidence::covariance, 0.2},
+                                      {&MomentEvidence::covariance_kept, 0.4},
+                                      {&MomentEvidence::covariance_kept_scaled, 0.6}}) {
+    MomentEvidence seen = drift();
+    seen.*number = value;
+    EXPECT_EQ(decide(seen).choice, "none");
+    seen.unexplained = 0.31;
+    EXPECT_EQ(decide(seen).choice, "scale");
+    EXPECT_NE(decide(seen).sentence.find("31 % of the mean's move"), std::string::npos) << decide(seen).sentence;
+    seen.mean_kept = 0;
+    EXPECT_EQ(decide(seen).choice, "none");
+  }
+}
+
+TEST(Gate, ADriftOpensItUnlessTheClassesDeny) {
+  using P = Predictions;
+  const GateEvidence worse{P{0.9, 0.5}, P{0.8, 0.4}, {}, {}, P{0.89, 0.6}};
+  const GateEvidence as_good{P{0.9, 0.5}, P{0.8, 0.4}, {}, {}, P{0.9, 0.4}};
+  EXPECT_EQ(decide(drift(), as_good).choice, "monge");
+  EXPECT_EQ(decide(drift(), worse).choice, "none");
+  EXPECT_EQ(decide(drift(), {P{0.9, 0.5}, P{0.8, 0.4}}).choice, "none");
+  // What the moments leave unexplained counts for the predictions too.
+  MomentEvidence moved = drift();
+  moved.mean_share = 0.5;
+  EXPECT_EQ(decide(moved, {P{0.5, 0.5}, P{0.7, 0.5}}).choice, "scale");
+  moved.unexplained = 0.04;
+  EXPECT_EQ(decide(moved, {P{0.5, 0.5}, P{0.7, 0.5}}).choice, "none");
 }
 
 }  // namespace
