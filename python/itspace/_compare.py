@@ -229,8 +229,7 @@ def expected_displacement(factor: Array, remainder: float, samples_from: float, 
 def clusters_of(X: Samples, mean: Array, factor: Array, seed: int) -> Clusters:
     """The source's clusters, in the span of the factor; means in all features. Of rows elsewhere a sample is brought here."""
     if isinstance(X, SpreadRows):
-        few = len(X) <= _CLUSTERED_HERE
-        X = X.taken(None if few else np.sort(_drawn(np.random.default_rng(seed), len(X), _CLUSTERED_HERE)))
+        X = rows_here(X, _CLUSTERED_HERE, seed)
     directions = np.ascontiguousarray(factor, dtype=np.float64)
     return Clusters(*_core.cluster_means(np.ascontiguousarray(X), mean, directions, seed))
 
@@ -247,6 +246,14 @@ def powers_about(X: Array, mean: Array) -> Tuple[Array, Array]:
 
 def scaled_rows(X: Array, mean: Array, factors: Array) -> Array:
     return np.ascontiguousarray((X - mean.astype(X.dtype)) * factors.astype(X.dtype))
+
+
+def rows_here(X: Samples, most: int, seed: int) -> Array:
+    """All rows, or so many of them, drawn and in their order."""
+    chosen = None if len(X) <= most else np.sort(_drawn(np.random.default_rng(seed), len(X), most))
+    if isinstance(X, SpreadRows):
+        return X.taken(chosen)
+    return X if chosen is None else X[chosen]
 
 
 def _drawn(random: np.random.Generator, samples: int, count: int) -> Array:

@@ -25,6 +25,11 @@ CLEAR_RISE = 0.10  # of the spread of the predicted classes: the classifier had 
 LOST_INFORMATION = -0.10  # more than this lost in mutual information, and the rise is no better order but more noise
 SECOND_RISE = 0.05  # the same for the low-rank part on top of the scale
 SECOND_INFORMATION = 0.10
+# The same where a second classifier was asked too (itspace._witness).
+LOST_AGREEMENT = -0.10  # they agree on so many samples less, and the rise is noise
+CLEAR_SHARED = 0.10  # their labels tell so much more about each other: as good as a clear rise
+SECOND_SHARED = 0.05  # the low-rank part on top, of labels, which know no information
+SECOND_INFORMATION_SEEN = 0.05  # and of probabilities, if what is shared rises
 # Shares of the mean's move that no other mix of the source's own clusters explains.
 SOME_MOVE = 0.05  # below it the target is the source with other class shares, as far as one can see
 MUCH_MOVE = 0.30  # above it no change of class shares alone can be behind the move
@@ -38,10 +43,13 @@ _OPEN_QUESTION = "a change of class shares cannot be excluded"
 
 
 class Predictions(NamedTuple):
-    """What is read off a classifier's predictions for one set of samples; both as shares of log K."""
+    """What is read off a classifier's predictions for one set of samples; entropies as shares of log K."""
 
     spread: float  # entropy of the histogram of the predicted classes: 1 if all are predicted equally often
     information: Optional[float]  # mutual information of sample and class; None without probabilities
+    # Beside those of a second classifier, where one was asked.
+    agreement: Optional[float] = None  # share of the samples of which both say the same
+    shared: Optional[float] = None  # mutual information of the two labels
 
 
 class Shift(NamedTuple):
@@ -53,6 +61,15 @@ class Shift(NamedTuple):
     covariance_kept: float  # share of it that is beyond noise
     covariance_kept_scaled: float  # the same between the standardised domains
     unexplained: Optional[float]  # share of the mean's move that no mix of the source's clusters explains
+
+
+class Changes(NamedTuple):
+    """What a map does to the numbers of :class:`Predictions`; None where one of the two is not known."""
+
+    rise: float  # of the spread
+    gain: Optional[float]  # of the information
+    agreement: Optional[float]
+    shared: Optional[float]
 
 
 class Decision(NamedTuple):
@@ -78,6 +95,16 @@ def predictions_of(answers: Any, classes: Optional[int] = None) -> Predictions:
     return Predictions(_entropy(counts) / math.log(max(classes or len(counts), len(counts), 2)), None)
 
 
+def beside(numbers: Predictions, labels: Any, second: Any, classes: int) -> Predictions:
+    """The numbers with those of a second classifier's labels for the same samples; `classes` is K."""
+    first, others = (np.unique(values, return_inverse=True)[1].ravel() for values in (labels, second))
+    width = int(others.max()) + 1
+    joint = np.bincount(first * width + others, minlength=(int(first.max()) + 1) * width).reshape(-1, width)
+    shared = _entropy(joint.sum(axis=0)) + _entropy(joint.sum(axis=1)) - _entropy(joint.ravel())
+    agreement = float(np.mean(np.asarray(labels) == np.asarray(second)))
+    return numbers._replace(agreement=agreement, shared=max(0.0, shared) / math.log(max(classes, 2)))
+
+
 def decide(shift: Shift, predictions: Optional[Mapping[str, Predictions]] = None) -> Decision:
     """Which candidate to apply. `predictions` are those of the candidates by name; None: there is no classifier."""
     if predictions is None:
@@ -92,9 +119,11 @@ def decide(shift: Shift, predictions: Optional[Mapping[str, Predictions]] = None
     decision = _decide_about("scale", before, predictions["scale"], shift.unexplained)
     if decision.choice == "none" or "scale+monge" not in predictions:
         return decision
-    rise, gain = _changes(predictions["scale"], predictions["scale+monge"])
-    if rise > SECOND_RISE and gain is not None and gain > SECOND_INFORMATION:
-        more = f"the low-rank map on top adds {rise:+.2f} and {gain:+.2f} of mutual information"
+    change = changes(predictions["scale"], predictions["scale+monge"])
+    if _goes_further(change):
+        more = f"the low-rank map on top adds {change.rise:+.2f}"
+        if change.gain is not None:
+            more += f" and {change.gain:+.2f} of mutual information"
         return Decision("scale+monge", f"{decision.sentence}; {more}")
     return decision
 
@@ -111,18 +140,39 @@ def about_label_shift(shift: Shift) -> str:
     return f"other class shares alone do not explain how the mean moved ({left} is left over), but cannot be excluded"
 
 
+def _goes_further(change: Changes) -> bool:
+    if change.rise <= SECOND_RISE:
+        return False
+    if change.shared is None:
+        return change.gain is not None and change.gain > SECOND_INFORMATION
+    if change.gain is None:
+        return change.shared > SECOND_SHARED
+    return change.gain > SECOND_INFORMATION_SEEN and change.shared > 0
+
+
 def _decide_about(name: str, before: Predictions, after: Predictions, unexplained: Optional[float]) -> Decision:
-    rise, gain = _changes(before, after)
+    change = changes(before, after)
+    rise, gain, agreement, shared = change
     seen = f"with the map '{name}' the predicted classes spread {rise:+.2f}"
     if gain is not None:
         seen += f" and tell {gain:+.2f} more about a sample (both as shares of log K)"
-    if rise > CLEAR_RISE and (gain is None or gain > LOST_INFORMATION):
+    if gain is None:  # labels alone: the spread is all there is
+        clear = rise > CLEAR_RISE
+    else:
+        clear = rise > CLEAR_RISE and gain > LOST_INFORMATION and (agreement is None or agreement > LOST_AGREEMENT)
+        if not clear and shared is not None and shared > CLEAR_SHARED and min(rise, gain) >= 0:
+            clear = True
+            seen += f"; they tell {shared:+.2f} more about what a second classifier says"
+    if clear:
         if unexplained is None or unexplained > SOME_MOVE:
             return Decision(name, f"adapted: {seen}")
         return Decision("none", f"left alone: {seen}, but other class shares alone explain how the mean moved")
-    if unexplained is not None and unexplained > MUCH_MOVE and rise >= 0 and gain is not None and gain >= 0:
+    no_worse = gain is not None and min(rise, gain, 0 if shared is None else shared) >= 0
+    if unexplained is not None and unexplained > MUCH_MOVE and no_worse:
         moved = f"{100 * unexplained:.0f} % of the mean's move is none that other class shares could make"
         return Decision(name, f"adapted: {moved}, and {seen}")
+    if agreement is not None and gain is not None and agreement <= LOST_AGREEMENT and rise > CLEAR_RISE:
+        return Decision("none", f"left alone: {seen}, but a second classifier agrees {agreement:+.2f} less often")
     return Decision("none", f"left alone: {seen}, which is no clear gain")
 
 
@@ -153,10 +203,9 @@ def _is_covariance_drift(shift: Shift) -> str:
     return ""
 
 
-def _changes(before: Predictions, after: Predictions) -> Tuple[float, Optional[float]]:
-    known = before.information is not None and after.information is not None
-    gain = after.information - before.information if known else None  # type: ignore[operator]
-    return after.spread - before.spread, gain
+def changes(before: Predictions, after: Predictions) -> Changes:
+    pairs = zip(before, after)
+    return Changes(*(None if None in pair else pair[1] - pair[0] for pair in pairs))  # type: ignore[arg-type, operator]
 
 
 def _entropy(weights: Any) -> float:

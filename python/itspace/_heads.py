@@ -3,32 +3,58 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict, Mapping, Optional
 
 import numpy as np
 
-from itspace._gate import Predictions, predictions_of
+from itspace._gate import Predictions, beside, predictions_of
+from itspace._witness import Witness
 
 
-def answers_of(head: Any, samples: Mapping[str, Any]) -> Dict[str, Predictions]:
+def answers_of(
+    head: Any,
+    samples: Mapping[str, Any],
+    teach: Optional[Callable[[Any], Optional[Witness]]] = None,
+    source: Any = None,
+) -> Dict[str, Predictions]:
     """The numbers of `head`'s predictions for each of several sets of samples.
 
     `head` is a function of samples, or has `predict_proba` or `predict`; answers are labels (n,) or class
-    probabilities (n, K).
+    probabilities (n, K). With `teach`, which makes a second classifier of the head's labels for the samples `source`,
+    the numbers say how both agree.
     """
     ask = _question(head)
     answers = {name: _checked(ask(moved), len(moved)) for name, moved in samples.items()}
-    return numbers_of(answers, len(getattr(head, "classes_", ())))
+    classes = len(getattr(head, "classes_", ()))
+    witness = None if teach is None else teach(_labels(_checked(ask(source), len(source))))
+    if witness is None:
+        return numbers_of(answers, classes)
+    return numbers_of(answers, classes, {name: witness.predict(moved) for name, moved in samples.items()})
 
 
-def numbers_of(answers: Mapping[str, Any], classes: int = 0) -> Dict[str, Predictions]:
-    """The numbers of several sets of answers, labels all or probabilities all; `classes` is K where it is known."""
+def numbers_of(
+    answers: Mapping[str, Any], classes: int = 0, second: Optional[Mapping[str, Any]] = None
+) -> Dict[str, Predictions]:
+    """The numbers of several sets of answers, labels all or probabilities all; `classes` is K where it is known.
+
+    `second` are the labels of a second classifier for the same sets.
+    """
     checked = {name: _checked(answer, len(answer)) for name, answer in answers.items()}
     if {answer.ndim for answer in checked.values()} == {1}:
         # Classes that only some map makes appear count for all of them.
         seen = np.unique(np.concatenate([np.unique(answer) for answer in checked.values()]))
-        return {name: predictions_of(answer, max(classes, len(seen))) for name, answer in checked.items()}
-    return {name: predictions_of(answer) for name, answer in checked.items()}
+        classes = max(classes, len(seen))
+        numbers = {name: predictions_of(answer, classes) for name, answer in checked.items()}
+    else:
+        classes = max(answer.shape[1] for answer in checked.values())
+        numbers = {name: predictions_of(answer) for name, answer in checked.items()}
+    if second is None:
+        return numbers
+    return {name: beside(numbers[name], _labels(checked[name]), second[name], classes) for name in numbers}
+
+
+def _labels(answer: Any) -> Any:
+    return answer.argmax(axis=1) if answer.ndim == 2 else answer
 
 
 def _question(head: Any) -> Callable[[Any], Any]:

@@ -24,7 +24,7 @@ from sklearn.utils import Bunch, check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 import itspace
-from itspace import _compare, _gate
+from itspace import _compare, _gate, _witness
 from itspace._arrays import refuse_masked, seed_of
 from itspace._domains import check_integer, is_target, source_rows, target_folds
 from itspace._heads import answers_of
@@ -89,7 +89,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     report_ : Bunch
         How ``"auto"`` decided: ``decision``, ``sentence`` (the reason in words), ``evidence`` (``"probabilities"``,
         ``"labels"`` or ``"moments"``), ``shift`` (the numbers of the moments) and ``candidates`` (of each map: the
-        spread of the predicted classes and, with probabilities, the mutual information, as shares of log K).
+        spread of the predicted classes and, with probabilities, the mutual information, as shares of log K; beside them
+        how a second classifier, which the head taught on up to 1000 source samples that are kept for it, agrees).
     trace_ : dict of arrays or None
         The record of the alignment, one entry per iterate: objective, promised and actual descent, ...
     certified_ : bool
@@ -252,7 +253,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         head : object with ``predict`` or callable, optional
             For ``map="auto"``: the frozen classifier that the samples go to, an estimator (``predict_proba`` is used
             where it has it) or a function of samples that returns labels (n,) or class probabilities (n, K). It is
-            asked about `Xt` under each candidate map. In a pipeline: ``pipe[k].adapt(Xt, head=pipe[k + 1:])``.
+            asked about `Xt` under each candidate map, and about up to 1000 source samples. In a pipeline: ``pipe[k].adapt(Xt, head=pipe[k + 1:])``.
 
         Returns
         -------
@@ -345,6 +346,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _fit_source(self, Xs: np.ndarray[Any, Any]) -> None:
         self.rank_ = 0  # of the first factor, which the others follow
         self._source = _compare.Source(Xs, self._fit_model, self._seed())
+        # What the head is asked about the source, once there is one.
+        self._asked: Any = _witness.some_rows(Xs, self._source.seed) if self.map == "auto" else None
         self.source_factor_, self._source_remainder = self._source.plain
         self.source_mean_ = self._source.mean
         self.factor_ = self.source_factor_
@@ -440,7 +443,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             moved: dict[str, Any] = {"none": asked}
             for name in _gate.MAPS:
                 moved[name] = compared.map(name, self.shrink).apply(asked)
-            predictions = answers_of(head, moved)
+            predictions = answers_of(head, moved, None if self._asked is None else self._witness_of, self._asked)
         decision = _gate.decide(shift, predictions)
         known = predictions is not None and predictions["none"].information is not None
         return Bunch(
@@ -450,6 +453,9 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             shift=shift._asdict(),
             candidates={} if predictions is None else {name: p._asdict() for name, p in predictions.items()},
         )
+
+    def _witness_of(self, labels: Any) -> _witness.Witness | None:
+        return _witness.taught_by(labels, self._asked, self._source.mean, self._source.plain[0])
 
     def _map_of(self, kind: Any, compared: _compare.Comparison) -> itspace.TransportMap | None:
         if kind == "none":
