@@ -43,7 +43,7 @@ def picture() -> str:
         box(690, 345, 90, ["scale"], "map"),
         box(830, 345, 100, ["leave alone"], "none"),
         box(300, 285, 470, [f"With 'scale': do the predicted classes spread by > {g.CLEAR_RISE:.2f},",
-                            f"neither information nor agreement falling by {-g.LOST_INFORMATION:.2f}, or is {g.CLEAR_SHARED:.2f} more shared?",
+                            f"information and agreement falling by < {-g.LOST_INFORMATION:.2f}; or is {g.CLEAR_SHARED:.2f} more shared?",
                             f"And is more than {g.SOME_MOVE:.2f} of the mean's move left over?"], "question"),
         box(300, 410, 470, [f"Or is more than {g.MUCH_MOVE:.2f} of the mean's move left over,",
                             "and none of spread, information and what is shared falls?"], "question"),
