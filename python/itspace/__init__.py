@@ -26,8 +26,10 @@ from ._distance import (
     truncate,
     truncate_factor,
 )
-from ._map import Kept, LowRankGaussian, Seen, SeenShift, TransportMap, model_of, model_of_features, seen_shift
+from ._map import TransportMap
+from ._models import LowRankGaussian, model_of, model_of_features
 from ._online import Drift, Observation, OnlineAligner
+from ._seen import Kept, Seen, SeenShift, seen_shift
 from ._shift import MovedDirection, ShiftOutcome, ShiftTest, shift_test
 from ._target import Target, auto_rank, random_start, start_from
 from ._threads import set_threads, thread_limit, threads

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Dict, Literal, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Union
 
 import numpy as np
 
 from . import _core
-from ._arrays import count, give, integer, number, seed_of, take, vector
+from ._arrays import count, give, number, take, vector
 from ._core import TransportMap as _CoreMap
-from ._target import Target, as_target, with_blocks
+from ._models import LowRankGaussian, mean_of, model_arrays, model_from, plain_model
+from ._seen import KINDS, PLAIN, Kept, seen_shift
+from ._target import Target, as_target
 from ._types import Array, Covariance, MapKind, Shrink
 
 _MATRICES = ("basis", "core", "from_root", "to_root")
@@ -19,264 +21,6 @@ _NUMBERS = ("scalar", "from_remainder", "to_remainder")
 # What `itspace.map/1`, and pickles of its time, did not have.
 _LATER_VECTORS = ("scale_from", "scale_to", "kept_deviations")
 _LATER_NUMBERS = {"samples_from": 0.0, "samples_to": 0.0, "kept_mean": 1.0, "kept_covariance": 1.0}
-_KINDS = "'monge', 'whiten', 'mean', 'scale' or 'scale+monge'"
-_PLAIN = ("mean", "scale")  # kinds without a low-rank part
-
-
-def _mean_of(mean: Any, target: Target, name: str) -> np.ndarray:
-    if mean is not None:
-        return vector(mean, name)
-    known = target.mean
-    return np.zeros(target.dim) if known is None else known
-
-
-class LowRankGaussian(NamedTuple):
-    """The model N(mean, factor factor' + remainder I).
-
-    `deviations` are the standard deviations of the features (0: constant), `samples` how many samples are behind it, both
-    None where they are not known. Of a standardised model the covariance is D (factor factor' + remainder I) D with
-    D = diag(deviations): factor and remainder are those of the correlation matrix.
-    """
-
-    factor: Any
-    mean: Any
-    remainder: float
-    deviations: Any = None
-    standardised: bool = False
-    samples: Optional[float] = None
-
-
-class Kept(NamedTuple):
-    """What is kept of a shift, from 0 (nothing) to 1 (all): of the means, of the low-rank part, of each feature's scale."""
-
-    mean: float = 1.0
-    covariance: float = 1.0
-    deviations: Any = None
-
-
-class Seen(NamedTuple):
-    """The squared size of a shift, and what noise alone gives on average."""
-
-    observed: float
-    noise: float
-
-    @property
-    def kept(self) -> float:
-        """max(0, 1 - noise/observed)."""
-        return max(0.0, 1 - self.noise / self.observed) if self.observed > 0 else 0.0
-
-
-class SeenShift(NamedTuple):
-    """How much of a shift is more than noise; see `seen_shift`."""
-
-    mean: Seen
-    covariance: Optional[Seen]
-    deviations_observed: Optional[np.ndarray]
-    deviations_noise: Optional[np.ndarray]
-
-    @property
-    def kept(self) -> Kept:
-        """For `TransportMap.from_models`."""
-        deviations = None
-        if self.deviations_observed is not None and self.deviations_noise is not None:
-            pairs = list(zip(self.deviations_observed.tolist(), self.deviations_noise.tolist()))
-            known = [observed / noise for observed, noise in pairs if noise > 0]
-            # Of many features that did not move some seem to: each by itself, and all together.
-            together = Seen(sum(known), len(known)).kept if known else 1.0
-            deviations = np.array([Seen(*pair).kept for pair in pairs]) * together
-        return Kept(self.mean.kept, 1.0 if self.covariance is None else self.covariance.kept, deviations)
-
-
-def model_of(
-    target: Covariance,
-    factor: Array,
-    mean: Optional[Array] = None,
-    *,
-    floor: float = 1e-6,
-    shrinkage: Union[float, Literal["ledoit-wolf", "oas"]] = 0.0,
-    samples: Optional[float] = None,
-) -> LowRankGaussian:
-    """The low-rank model of a covariance with factor Y: what Y leaves out, spread evenly over the other directions.
-
-    Parameters
-    ----------
-    target : covariance, Target, or object with dim, trace, apply
-        `Target.standardised()` makes the standardised model that maps of kind ``'scale+monge'`` need.
-    factor : array (d, r)
-        Such as `AlignResult.factor`.
-    mean : array (d,), optional
-        None: the mean of the features where the covariance is one of features, else 0.
-    floor : float
-        The least remainder, as a share of the mean variance.
-    shrinkage : float, 'ledoit-wolf' or 'oas'
-        The model is that of (1 - rho) Sigma + rho (tr Sigma/d) I, with rho given or found from the samples: by Ledoit and
-        Wolf (features without weights; one sweep, and the entries of the covariance through the smaller of n and d), or by
-        the oracle approximating shrinkage (any covariance whose `samples` are known; one sweep with d columns).
-    samples : float, optional
-        How many samples are behind the covariance. None: the effective count of features, else not known.
-
-    Examples
-    --------
-    >>> import numpy as np, itspace
-    >>> S = np.diag([9.0, 1.0, 3.0])
-    >>> itspace.model_of(S, itspace.start_from(S, 1)).remainder
-    2.0
-    >>> itspace.model_of(S, itspace.start_from(S, 1), shrinkage=0.5, samples=40).remainder
-    3.1666666666666665
-    """
-    return _model_of(target, factor, mean, floor, "", shrinkage, samples)
-
-
-def _model_of(
-    target: Any, factor: Any, mean: Any, floor: float, side: str, shrinkage: Any = 0.0, samples: Any = None
-) -> LowRankGaussian:
-    array, wrap = take(factor, f"{side}factor", 2)
-    core = with_blocks(as_target(target, f"{side}target", array.dtype)[0], array.dtype)
-    centre = _mean_of(mean, core, f"{side}mean")
-    if centre.size != core.dim:
-        raise ValueError(f"{side}mean has {centre.size} values and the covariance has dimension {core.dim}; they must agree")
-    stored = array.astype(core.dtype, copy=False)
-    count_known = core.effective_samples if samples is None else number(samples, "samples")
-    rho = _shrinkage_of(shrinkage, core, count_known)
-    remainder = _core.remainder_of(core._core, stored, centre, number(floor, "floor"), rho)
-    scaled = factor if rho == 0 else give(array * array.dtype.type(np.sqrt(1 - rho)), wrap)
-    return LowRankGaussian(scaled, centre, remainder, core.deviations, core.is_standardised, count_known)
-
-
-def _shrinkage_of(shrinkage: Any, target: Target, samples: Optional[float]) -> float:
-    if not isinstance(shrinkage, str):
-        return number(shrinkage, "shrinkage")
-    if shrinkage == "ledoit-wolf":
-        if target.kind != "features" or target._data["sample_weight"] is not None:
-            raise ValueError(
-                "shrinkage is 'ledoit-wolf', which needs features without weights; pass itspace.Target.from_features(X), "
-                "or shrinkage='oas'"
-            )
-        X = target._data["X"]
-        if target._frame is not None:
-            X = _core.standardised(X, target._frame.mean, target._frame.deviations)
-        return _core.ledoit_wolf(X)
-    if shrinkage == "oas":
-        if samples is None:
-            raise ValueError("shrinkage is 'oas', and how many samples are behind the covariance is not known; give samples")
-        return _core.oas(target._core, samples)
-    raise ValueError(f"shrinkage is {shrinkage!r}; it must be a number in [0, 1], 'ledoit-wolf' or 'oas'")
-
-
-def model_of_features(X: Array, sample_weight: Optional[Array] = None) -> LowRankGaussian:
-    """Mean, deviations and effective count of samples, which maps of kind ``'mean'`` and ``'scale'`` need; no factor.
-
-    Examples
-    --------
-    >>> import numpy as np, itspace
-    >>> rng = np.random.default_rng(0)
-    >>> Xs, Xt = rng.standard_normal((300, 6)), 2 * rng.standard_normal((200, 6)) + 5
-    >>> models = itspace.model_of_features(Xt), itspace.model_of_features(Xs)
-    >>> moved = itspace.TransportMap.from_models(*models, kind="scale").apply(Xt)
-    >>> bool(np.allclose(moved.std(axis=0, ddof=1), Xs.std(axis=0, ddof=1)))
-    True
-    """
-    from_features = Target.from_features(X, sample_weight)
-    return _plain_model(from_features, from_features.mean)
-
-
-def _plain_model(target: Target, mean: Any) -> LowRankGaussian:
-    deviations = target.deviations
-    if deviations is None:
-        raise ValueError(
-            "the deviations of an object of yours are not known; pass itspace.Target.from_features(X), or a covariance"
-        )
-    variance = float(deviations @ deviations) / target.dim
-    factor = np.zeros((target.dim, 0))
-    return LowRankGaussian(factor, mean, variance if variance > 0 else 1.0, deviations, False, target.effective_samples)
-
-
-def _model_arrays(model: Any, name: str) -> Tuple[np.ndarray, np.ndarray, float, Optional[np.ndarray], bool, float]:
-    if not isinstance(model, LowRankGaussian):
-        raise TypeError(f"{name} is a {type(model).__name__}; it must be a LowRankGaussian: see itspace.model_of")
-    return (
-        take(model.factor, f"{name}.factor", 2, np.float64)[0],
-        vector(model.mean, f"{name}.mean"),
-        number(model.remainder, f"{name}.remainder"),
-        None if model.deviations is None else vector(model.deviations, f"{name}.deviations"),
-        bool(model.standardised),
-        0.0 if model.samples is None else number(model.samples, f"{name}.samples"),
-    )
-
-
-def seen_shift(
-    from_target: Covariance,
-    from_model: LowRankGaussian,
-    to_target: Covariance,
-    to_model: LowRankGaussian,
-    kind: MapKind = "monge",
-    *,
-    method: Literal["noise", "halves"] = "noise",
-    steps: int = 2,
-    floor: float = 1e-6,
-    seed: int = 0,
-) -> SeenShift:
-    """How much of the shift between two domains is more than noise, and so what a map between them should keep.
-
-    Two sample sets of one distribution differ too. Each part of the shift stands here beside what noise alone gives:
-    the means (squared distance), the covariances (W2^2; for 'scale+monge' those of the standardised features), the
-    deviation of every feature. `SeenShift.kept` is max(0, 1 - noise/observed) of each.
-
-    Parameters
-    ----------
-    from_target, to_target : covariances or Targets, as in the models
-    from_model, to_model : LowRankGaussian
-        With `samples`.
-    kind : {'monge', 'whiten', 'mean', 'scale', 'scale+monge'}
-    method : 'noise' or 'halves'
-        'noise': the formulas of normal samples, the covariances compared inside the leading directions of both together
-        (5 sweeps over each). 'halves': each feature set is split at random and its halves are compared as the domains
-        are, which knows of no normality (a truncation and steps + 2 sweeps over half of each); features without weights.
-    steps, floor
-        Of the alignment of the halves, and of their models.
-    seed : int
-
-    Examples
-    --------
-    >>> import numpy as np, itspace
-    >>> rng = np.random.default_rng(0)
-    >>> S, T = (itspace.Target.from_features(rng.standard_normal((200, 60))) for _ in range(2))  # no shift
-    >>> Ys = itspace.start_from(S, 8)
-    >>> Yt = itspace.align(T, Ys, rank=8).factor
-    >>> seen = itspace.seen_shift(T, itspace.model_of(T, Yt), S, itspace.model_of(S, Ys))
-    >>> seen.kept.covariance < 0.3
-    True
-    """
-    if not isinstance(kind, str):
-        raise TypeError(f"kind is {kind!r}; it must be {_KINDS}")
-    models = _model_arrays(from_model, "from_model"), _model_arrays(to_model, "to_model")
-    targets = as_target(from_target, "from_target")[0], as_target(to_target, "to_target")[0]
-    if method == "noise":
-        if targets[0].dtype != targets[1].dtype:
-            targets = with_blocks(targets[0], np.float64), with_blocks(targets[1], np.float64)
-        cores = targets[0]._core, targets[1]._core
-        found = _core.seen_by_noise(cores[0], models[0], cores[1], models[1], kind, seed_of(seed))
-    elif method == "halves":
-        rows = [_rows_of(target, name) for target, name in zip(targets, ("from_target", "to_target"))]
-        found = _core.seen_by_halves(
-            rows[0], models[0], rows[1], models[1], kind, integer(steps, "steps"), seed_of(seed), number(floor, "floor")
-        )
-    else:
-        raise ValueError(f"method is {method!r}; it must be 'noise' or 'halves'")
-    covariance = None if kind in _PLAIN else Seen(*found["covariance"])
-    return SeenShift(Seen(*found["mean"]), covariance, found["deviations_observed"], found["deviations_noise"])
-
-
-def _rows_of(target: Target, name: str) -> np.ndarray:
-    if target.kind != "features" or target._data["sample_weight"] is not None:
-        raise ValueError(
-            f"{name} is one of {target.kind}; halves are those of features without weights: pass "
-            "itspace.Target.from_features(X), or shrink by 'noise'"
-        )
-    X: np.ndarray = target._data["X"]
-    if target._frame is not None:
-        X = _core.standardised(X, target._frame.mean, target._frame.deviations)
-    return X.astype(np.float64, copy=False)
 
 
 class TransportMap:
@@ -355,17 +99,17 @@ class TransportMap:
         """
         if shrink not in ("none", "noise", "halves"):
             raise ValueError(f"shrink is {shrink!r}; it must be 'noise', 'halves' or 'none'")
-        if kind in _PLAIN:
+        if kind in PLAIN:
             plain = [as_target(target_target, "target_target")[0], as_target(source_target, "source_target")[0]]
             means = (target_mean, "target_mean"), (source_mean, "source_mean")
-            models = [_plain_model(one, _mean_of(mean, one, name)) for one, (mean, name) in zip(plain, means)]
+            models = [plain_model(one, mean_of(mean, one, name)) for one, (mean, name) in zip(plain, means)]
         else:
             for factor, name in ((source_factor, "source_factor"), (target_factor, "target_factor")):
                 if factor is None:
                     raise TypeError(f"{name} is None; a map of kind {kind!r} needs the factor of both sides: see start_from")
             models = [
-                _model_of(target_target, target_factor, target_mean, floor, "target_"),
-                _model_of(source_target, source_factor, source_mean, floor, "source_"),
+                model_from(target_target, target_factor, target_mean, floor, "target_"),
+                model_from(source_target, source_factor, source_mean, floor, "source_"),
             ]
             if kind == "scale+monge" and not all(model.standardised for model in models):
                 raise ValueError(
@@ -408,8 +152,8 @@ class TransportMap:
         [[0.316228, 0.0], [0.0, 1.0]]
         """
         if not isinstance(kind, str):
-            raise TypeError(f"kind is {kind!r}; it must be {_KINDS}")
-        first, second = _model_arrays(from_model, "from_model"), _model_arrays(to_model, "to_model")
+            raise TypeError(f"kind is {kind!r}; it must be {KINDS}")
+        first, second = model_arrays(from_model, "from_model"), model_arrays(to_model, "to_model")
         mean, covariance, deviations = Kept() if kept is None else kept
         shares = number(mean, "kept.mean"), number(covariance, "kept.covariance")
         each = None if deviations is None else vector(deviations, "kept.deviations")

@@ -12,7 +12,9 @@ import numpy as np
 from . import _core
 from ._align import AlignResult, step_options
 from ._arrays import integer, number, seed_of, take, vector
-from ._map import Kept, LowRankGaussian, TransportMap
+from ._map import TransportMap
+from ._models import LowRankGaussian
+from ._seen import Kept
 from ._types import Array, MapKind
 
 

@@ -9,7 +9,10 @@ import pytest
 import itspace
 
 
-@pytest.mark.parametrize("name", ["itspace", "itspace._align", "itspace._distance", "itspace._map", "itspace._target"])
+MODULES = ("", "._align", "._distance", "._map", "._models", "._seen", "._target")
+
+
+@pytest.mark.parametrize("name", ["itspace" + module for module in MODULES])
 def test_examples(name):
     failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
