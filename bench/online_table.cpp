@@ -33,17 +33,6 @@ double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return values[values.size() / 2];
 }
-template <class Work>
-double median_of(int times, const Work& work) {
-  std::vector<double> all;
-  for (int i = 0; i < times; ++i) {
-    const auto before = Clock::now();
-    work();
-    all.push_back(milliseconds_since(before));
-  }
-  return median(all);
-}
-
 // Rows with variances 1/i in a fixed basis, which is the identity: no kernel looks at zeros.
 template <Storage Scalar>
 Block<Scalar> normal_rows(Index rows, Index cols, std::uint64_t stream) {
@@ -53,30 +42,55 @@ Block<Scalar> normal_rows(Index rows, Index cols, std::uint64_t stream) {
   return out;
 }
 
+// Medians of what is done in turns, so that a machine that grows slower does so for all of them.
+std::vector<double> medians_in_turns(int times, const std::vector<std::function<void()>>& works) {
+  std::vector<std::vector<double>> all(works.size());
+  for (int i = 0; i < times; ++i)
+    for (std::size_t k = 0; k < works.size(); ++k) {
+      const auto before = Clock::now();
+      works[k]();
+      all[k].push_back(milliseconds_since(before));
+    }
+  std::vector<double> out;
+  for (const auto& one : all) out.push_back(median(one));
+  return out;
+}
+
+// What an observation must do: a pass over the rows of the batch and of what is kept for each step and for the last
+// objective, and, to keep the leading part of them, one product with k columns into the rows and one out of them.
 void cost() {
-  constexpr Index n = 256, d = 2048, r = 16, steps = 2, kept = 4 * r;
+  constexpr Index n = 256, d = 2048, r = 16, steps = 2, kept = 4 * r, classes = 6;
   std::printf(
-      "| threads | observe, ms | K+1 products of rank r, ms | and two of rank k, ms | ratio to all "
-      "|\n|---|---|---|---|---|\n");
+      "| threads | observe, ms | of it the covariance | K+1 products of rank r, ms | and two of rank k, ms | ratio to "
+      "all | balanced over %ld classes, ms |\n|---|---|---|---|---|---|---|\n",
+      static_cast<long>(classes));
   const auto measure = [&] {
     OnlineAligner<float> aligner({.rank = r, .steps = steps, .stream = {.half_life = 20}});
-    std::uint64_t batch = 0;
-    for (; batch < 5; ++batch) aligner.observe(normal_rows<float>(n, d, batch));
+    OnlineTarget<float> target({.half_life = 20, .kept_rank = kept});
+    OnlineAlignerOptions by_class{.rank = r, .steps = steps, .stream = {.half_life = 20}};
+    by_class.stream.balance = ClassBalance{.shares = Vector::Ones(classes)};
+    OnlineAligner<float> balanced(by_class);
+    Predicted predicted;
+    for (Index i = 0; i < n; ++i) predicted.labels.push_back(i % classes);
     std::vector<Block<float>> batches;
-    for (int i = 0; i < 20; ++i) batches.push_back(normal_rows<float>(n, d, batch++));
-    std::size_t next = 0;
-    const double observe = median_of(20, [&] { aligner.observe(batches[next++]); });
-    // What it must do: a pass over the rows of the batch and of what is kept for each step and for the last objective,
-    // and, to keep the leading part of them, one product with k columns into the rows and one out of them.
+    for (std::uint64_t i = 0; i < 25; ++i) batches.push_back(normal_rows<float>(n, d, i));
     const FactorTarget<float> rows(Block<float>(normal_rows<float>(n + kept + 2, d, 0).transpose()));
     const Block<float> y = normal_rows<float>(d, r, 1), wide = normal_rows<float>(d, kept, 2);
     Block<float> out(d, r), wide_out(d, kept);
-    const double narrow = median_of(40, [&] {
-      for (Index k = 0; k <= steps; ++k) rows.apply(y, out);
-    });
-    const double keeping = median_of(40, [&] { rows.apply(wide, wide_out); });
-    std::printf("| %ld | %.2f | %.2f | %.2f | %.2f |\n", static_cast<long>(threads()), observe, narrow, keeping,
-                observe / (narrow + keeping));
+    std::size_t first = 0, second = 0, third = 0;
+    const std::vector<std::function<void()>> works{
+        [&] { aligner.observe(batches[first++ % batches.size()]); },
+        [&] { target.update(batches[second++ % batches.size()]); },
+        [&] {
+          for (Index k = 0; k <= steps; ++k) rows.apply(y, out);
+        },
+        [&] { rows.apply(wide, wide_out); },
+        [&] { balanced.observe(batches[third++ % batches.size()], {}, predicted); }};
+    medians_in_turns(5, works);
+    const std::vector<double> ms = medians_in_turns(60, works);
+    std::printf("| %ld | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |\n", static_cast<long>(threads()), ms[0], ms[1],
+                ms[2], ms[3], ms[0] / (ms[2] + ms[3]), ms[4]);
+    std::fflush(stdout);
   };
   const Index most = threads();
   for (Index count = 1; count <= most; count *= 2) {

@@ -5,6 +5,7 @@
 #include "commands.hpp"
 #include "files.hpp"
 #include "interrupt.hpp"
+#include "predicted.hpp"
 #include "step_arguments.hpp"
 #include "text.hpp"
 
@@ -36,6 +37,9 @@ Examples:
   producer | itspace follow --rank 16 --batch 64 --run-length 200 --state S.npz -
       rows from standard input (an .npy in C order) as they come, with an alarm when the stream drifts that is false
       once in 200 batches
+  itspace follow --rank 16 --half-life 20 --source-labels ys.npy --predicted p1.npy --predicted p2.npy day1.npy day2.npy
+      balanced: each class counts as much as among the source's labels, by the class predicted for each row (whole
+      numbers), or by a row of class probabilities; for streams that come class by class
 
 For each batch one JSON object on one line: its number, samples, effective samples (sum w)^2/sum w^2, the objective
 W2^2 of the factor against the covariance so far (before the steps and after), whether the steps are certified, and
@@ -55,7 +59,8 @@ struct Arguments {
   std::string unit;
   StepArguments step;
   std::uint64_t seed = 0;
-  std::filesystem::path state, out;
+  std::filesystem::path state, out, source_labels;
+  std::vector<std::string> predicted;
   Precision precision = Precision::automatic;
   bool quiet = false;
 };
@@ -67,7 +72,17 @@ bool is_stream(const std::string& path) {
 void check_arguments(const Arguments& given) {
   NamedFiles inputs;
   for (const std::string& file : given.files) inputs.push_back({"the batches", file});
+  for (const std::string& file : given.predicted) inputs.push_back({"--predicted", file});
+  inputs.push_back({"--source-labels", given.source_labels});
   check_files(inputs, {{"--state", given.state}, {"--out", given.out}});
+  if (!given.predicted.empty() && given.predicted.size() != given.files.size())
+    misuse(fmt::format("--predicted is given {} times for {} files of batches", given.predicted.size(),
+                       given.files.size()),
+           "give one for each, in their order");
+  if (!given.predicted.empty() && std::count(given.files.begin(), given.files.end(), "-") > 0)
+    misuse("--predicted is given with standard input (-)", "give the batches as files");
+  if (!given.source_labels.empty() && given.predicted.empty())
+    misuse("--source-labels is given without --predicted", "give the predicted classes of each file too");
   if (is_stream(given.state.string())) misuse("--state is -", "give it a file: the state is read and written");
   if (std::count(given.files.begin(), given.files.end(), "-") > 1)
     misuse("standard input (-) is named twice", "name it once");
@@ -107,6 +122,9 @@ OnlineAlignerOptions options_of(const Arguments& given) {
   if (given.unit == "samples") options.stream.unit = HalfLifeUnit::samples;
   if (given.window) options.stream.window = *given.window;
   options.stream.kept_rank = given.keep;
+  if (!given.source_labels.empty()) options.stream.balance = balance_of_labels(given.source_labels);
+  if (given.source_labels.empty() && !given.predicted.empty())
+    misuse("--predicted is given without --source-labels", "give the labels of the source, whose shares count");
   if (!std::isnan(given.run_length)) {
     options.drift.emplace();
     options.drift->run_length = given.run_length;
@@ -140,16 +158,31 @@ void check_same(const Arguments& given, const OnlineAlignerOptions& found) {
     misuse(fmt::format("--half-life-in is {}, and the stream in {} has {}", given.unit, quoted(given.state),
                        name(found.stream.unit)),
            "leave it out to go on, or give --state another file to begin anew");
+  if (!given.source_labels.empty()) {
+    const ClassBalance asked = balance_of_labels(given.source_labels);
+    const auto& held = found.stream.balance;
+    if (!held || held->classes != asked.classes || held->shares != asked.shares)
+      misuse(fmt::format("--source-labels has other classes or shares than the stream in {}", quoted(given.state)),
+             "leave it out to go on, or give --state another file to begin anew");
+  }
+  if (given.predicted.empty() == found.stream.balance.has_value())
+    misuse(
+        fmt::format("the stream in {} is {}balanced by class", quoted(given.state), found.stream.balance ? "" : "not "),
+        found.stream.balance ? "give --predicted for each file" : "leave --predicted out");
   same("--half-life", !std::isnan(given.half_life), given.half_life, found.stream.half_life);
   same("--run-length", !std::isnan(given.run_length), given.run_length, found.drift ? found.drift->run_length : 0);
 }
 
-Json line_of(const Observation& seen) {
+Json line_of(const Observation& seen, const std::optional<ClassBalance>& balance) {
   Json line{{"batch", seen.batch},
             {"samples", seen.samples},
             {"skipped", seen.skipped},
             {"effective_samples", seen.effective_samples},
             {"target_trace", seen.target_trace}};
+  for (Index i = 0; balance && i < seen.class_shares.size(); ++i) {
+    const auto& names = balance->classes;
+    line["class_shares"][names.empty() ? std::to_string(i) : names[static_cast<std::size_t>(i)]] = seen.class_shares(i);
+  }
   if (seen.trace && !seen.trace->steps.empty()) {
     const Trace& trace = *seen.trace;
     line["objective_before"] = trace.steps.front().objective;
@@ -198,10 +231,13 @@ class Follower {
 
   int run(std::optional<io::RowReader> first) {
     try {
-      for (const std::string& file : given_.files) {
+      for (std::size_t i = 0; i < given_.files.size(); ++i) {
         if (interrupt_asked()) break;
-        if (!first) first.emplace(file);
-        follow(file, *first);
+        if (!first) first.emplace(given_.files[i]);
+        std::optional<PredictedFile> predicted;
+        if (!given_.predicted.empty())
+          predicted.emplace(given_.predicted[i], first->rows(), *aligner_.options().stream.balance);
+        follow(given_.files[i], *first, predicted);
         first.reset();
       }
     } catch (...) {
@@ -218,31 +254,31 @@ class Follower {
   }
 
  private:
-  void follow(const std::string& file, io::RowReader& in) {
+  void follow(const std::string& file, io::RowReader& in, const std::optional<PredictedFile>& predicted) {
     const bool stream = is_stream(file);
     const Index rows = given_.batch.value_or(stream ? rows_from_input : std::max<Index>(in.rows(), 1));
-    if (in.rows() == 0) observe(file, Block<Scalar>(0, in.cols()));
+    if (in.rows() == 0) observe(file, Block<Scalar>(0, in.cols()), {});
     Block<Scalar> batch(std::min(rows, std::max<Index>(in.rows(), 1)), in.cols());
     Index first = 0;
     while (const Index count = read_batch<Scalar>(in, stream, batch)) {
       observe(fmt::format("rows {} to {} of {}", first, first + count - 1,
                           stream ? "standard input" : quoted(std::filesystem::path(file))),
-              batch.topRows(count));
+              batch.topRows(count), predicted ? predicted->rows(first, count) : Predicted());
       first += count;
       if (interrupt_asked()) return;
     }
   }
 
-  void observe(const std::string& where, const ConstBlockView<Scalar>& batch) {
+  void observe(const std::string& where, const ConstBlockView<Scalar>& batch, const Predicted& predicted) {
     Observation seen;
     try {
-      seen = aligner_.observe(batch);
+      seen = aligner_.observe(batch, {}, predicted);
     } catch (const std::invalid_argument& error) {
       misuse(fmt::format("{}: {}", where, error.what()), "mend or leave out that batch, and go on from the one before");
     }
     if (!seen.warning.empty()) print_note(fmt::format("warning: {}: {}", where, seen.warning));
     if (seen.trace && failed(seen.trace->status)) failed_ = true;
-    print_line(line_of(seen).dump());
+    print_line(line_of(seen, aligner_.options().stream.balance).dump());
   }
 
   void save() {
@@ -308,6 +344,11 @@ Command add_follow(CLI::App& program) {
   add_whole(*app, "--batch", given->batch, "rows of a batch (default: a file is one; 256 of standard input)");
   add_real(*app, "--run-length", given->run_length, "raise an alarm on drift, false once in so many batches");
   add_whole(*app, "--reference", given->reference, "first batches that the alarm takes for usual (default 20)");
+  app->add_option("--predicted", given->predicted,
+                  "the class of each row, or its class probabilities; once for each file of batches")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  add_path(*app, "--source-labels", given->source_labels, "labels of the source: each class counts as much as there");
   add_path(*app, "--state", given->state, "go on from this state where it exists, and leave it there (.npz)");
   add_path(*app, "--out", given->out, "the last factor (.npy)");
   add_seed(*app, "--seed", given->seed, "of the first start and the alarm")->default_str("0");

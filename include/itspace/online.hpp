@@ -42,6 +42,7 @@ struct Observation {
   std::string warning;   // a sentence, where something was not as it should be
   double effective_samples = 0;
   double target_trace = 0;
+  Vector class_shares = {};    // where the stream is balanced: OnlineTarget::class_shares
   std::optional<Trace> trace;  // of the steps; none while there are fewer than two samples, or none of them differ
   std::optional<DriftReport> drift;
 };
@@ -53,7 +54,7 @@ class ITSPACE_API OnlineAligner {
   struct Parts {
     OnlineAlignerOptions options;
     OnlineTarget<Scalar> target;
-    Block<Scalar> factor = {};  // d x r; empty before the first step
+    Block<Scalar> factor = {};  // d x r; empty before the first step, unless it was told where to begin
     double objective = not_a_number;
     std::optional<DriftAlarm> drift = {};
   };
@@ -64,10 +65,16 @@ class ITSPACE_API OnlineAligner {
   explicit OnlineAligner(Parts parts);
   const Parts& parts() const { return parts_; }
 
+  // The factor that the steps of the first batch begin at, d x rank, such as the source's; without it a random one.
+  // @pre no batch so far; finite. @throws std::invalid_argument otherwise.
+  void begin_at(const ConstBlockView<Scalar>& start);
+
   // Rows are samples. A batch with nothing in it is skipped, with a warning. Strong guarantee: a batch that is refused
-  // (other dimension, a value that is not finite, weights that do not fit) changes nothing.
-  // The drift alarm looks at all samples alike, whatever their weights.
-  Observation observe(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights = {});
+  // (other dimension, a value that is not finite, weights that do not fit, a class that the source does not have)
+  // changes nothing. The classes of the samples are for streams that are balanced (OnlineOptions::balance).
+  // The drift alarm looks at all samples alike, whatever their weights and classes.
+  Observation observe(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights = {},
+                      const Predicted& predicted = {});
 
   const OnlineTarget<Scalar>& target() const { return parts_.target; }
   // @throws std::invalid_argument before the first step.

@@ -19,6 +19,11 @@
 // Nothing is lost with a window, where k >= d, and while no more than k samples have grown old. Then, with an infinite
 // half-life, Sigma does not depend on the order of the samples nor on how they were cut into batches (to rounding).
 // Otherwise that holds for the mean, the variances, the trace, and the counts, and for Sigma within what is lost.
+//
+// Streams come class by class, and their covariance then moves with the classes. With `balance` and the class of each
+// sample (what a frozen classifier predicts, or its probabilities) every class has a part of the stream to itself, with
+// a mean of its own, and counts as much as in the source, however much of it came: the weights of its samples are
+// scaled to sum up to its share. Classes that have not come yet are left out, and the shares of the others scaled up.
 #pragma once
 
 #include <itspace/block.hpp>
@@ -30,6 +35,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -42,13 +48,29 @@ enum class HalfLifeUnit {
 };
 ITSPACE_API std::string_view name(HalfLifeUnit unit);
 
+// The classes of a source and how often each occurs there.
+struct ClassBalance {
+  Vector shares = {};                     // one for each class, above 0; they count relative to their sum
+  std::vector<std::string> classes = {};  // their names, for messages and files; by default 0, 1, ...
+};
+
 struct OnlineOptions {
   double half_life = std::numeric_limits<double>::infinity();  // after which a sample weighs half; infinite: never
   HalfLifeUnit unit = HalfLifeUnit::batches;
   Index window = 0;         // > 0: the last so many batches, exactly and with full weight, and nothing older
   Index exact_batches = 1;  // how many are kept as they came, where there is no window
-  std::optional<Index> kept_rank = {};  // k; by default 64, and four times the rank of an OnlineAligner
-  std::uint64_t seed = 0;               // of the random directions in which what is new in a batch is looked for
+  std::optional<Index> kept_rank = {};       // k; by default 64, and four times the rank of an OnlineAligner
+  std::uint64_t seed = 0;                    // of the random signs by which what is new in a batch is looked for
+  std::optional<ClassBalance> balance = {};  // every batch must then come with the classes of its samples
+};
+
+// The class of each sample of a batch, as a number from 0 on, or a row of class probabilities for each: a sample then
+// counts in each class by its probability. At most one of the two.
+struct Predicted {
+  std::vector<Index> labels = {};
+  Block<double> probabilities = {};
+
+  bool given() const { return !labels.empty() || probabilities.size() > 0; }
 };
 
 template <Storage Scalar>
@@ -61,12 +83,14 @@ class ITSPACE_API OnlineTarget {
     Vector mean, variances;  // variances: of the scatter before the discount
     double weight = 0, weight_squares = 0;
     double discount = 1;
+    Index label = 0;          // its class; 0 where there are none
+    std::uint64_t batch = 0;  // that it came with; of old samples the last one
   };
   // What a stream is made of, for files.
   struct Parts {
     OnlineOptions options;
     std::uint64_t version = 0;       // batches so far
-    Group old = {};                  // no mean where there is none
+    std::vector<Group> old = {};     // at most one for each class, in the order of the classes
     std::vector<Group> recent = {};  // as they came, the oldest first
   };
 
@@ -78,8 +102,12 @@ class ITSPACE_API OnlineTarget {
 
   // Rows are samples; weights, where given, are one for each, 0 or more. False where there is nothing in the batch (no
   // rows, no weight): then it was skipped. Strong guarantee: a batch that is refused (other dimension, a value that is
-  // not finite) changes nothing.
-  bool update(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights = {});
+  // not finite, a class that the source does not have) changes nothing.
+  bool update(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights = {},
+              const Predicted& predicted = {});
+  // The same as another stream, which shares the samples with this one; none where the batch was skipped.
+  std::optional<OnlineTarget> updated(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights = {},
+                                      const Predicted& predicted = {}) const;
 
   Index dim() const { return mean_.size(); }  // 0 until the first batch
   double trace() const { return trace_; }     // 0 until there are two samples: so is Sigma
@@ -92,17 +120,25 @@ class ITSPACE_API OnlineTarget {
   double effective_samples() const;  // (sum w)^2/(sum w^2); 0 before the first batch
   const OnlineOptions& options() const { return parts_.options; }
 
+  // With `balance`: what came of each class, as shares of all that came, with what is left of it (0: nothing so far);
+  // and the mean of each, a row for a class, 0 where nothing came.
+  Vector class_shares() const;
+  Block<double> class_means() const;
+
  private:
+  void let_grow_old();
   void prepare();
+  // Of each class: the weight of all its samples.
+  Vector class_weights() const;
 
   Parts parts_;
   // Made of the parts, for products.
   double weight_ = 0, weight_squares_ = 0, normaliser_ = 0;
   Vector mean_, variances_;  // variances_: the diagonal of Sigma
-  Block<Scalar> head_;       // rows of the old part, and the means of all groups about the mean
+  Block<Scalar> head_;       // rows of the old parts, and the means of all groups about the mean
   Vector head_factors_;      // their weights in Sigma, rooted
   Vector recent_factors_;    // and those of each recent batch
-  Vector diagonal_;          // of the old part; empty where it is 0
+  Vector diagonal_;          // of the old parts; empty where it is 0
   double trace_ = 0;
 };
 

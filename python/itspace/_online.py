@@ -2,10 +2,12 @@
 """OnlineAligner: follow a stream of feature batches, a few certified steps for each."""
 from __future__ import annotations
 
+import json
 import math
 import os
+import tempfile
 import warnings
-from typing import Any, Dict, Literal, NamedTuple, Optional, Union
+from typing import Any, Dict, List, Literal, Mapping, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -16,6 +18,28 @@ from ._map import TransportMap
 from ._models import LowRankGaussian
 from ._seen import Kept
 from ._types import Array, MapKind
+
+
+def _balance_of(balance: Any) -> Tuple[Optional[Dict[Any, int]], Any]:
+    """The classes of a source with their numbers, and their shares."""
+    if balance is None:
+        return None, None
+    if isinstance(balance, Mapping):
+        labels = list(balance)
+        shares = np.array([number(balance[label], f"balance[{label!r}]") for label in labels], dtype=np.float64)
+    else:
+        values = np.asarray(balance)
+        if values.ndim != 1:
+            raise ValueError(f"balance has shape {values.shape}; it must be a mapping of classes to shares, or labels (n,)")
+        found, counts = np.unique(values, return_counts=True)
+        labels, shares = found.tolist(), counts / max(len(values), 1)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in labels]
+    # Whole numbers are integers in files, of whatever type they came: the program reads no others.
+    labels = [int(label) if isinstance(label, float) and label.is_integer() else label for label in labels]
+    for label in labels:
+        if not isinstance(label, (int, str, float)):
+            raise TypeError(f"balance has the class {label!r} ({type(label).__name__}); classes are numbers or texts")
+    return {label: k for k, label in enumerate(labels)}, shares
 
 
 class Drift(NamedTuple):
@@ -35,7 +59,10 @@ class Drift(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What came of one batch; `result` (the steps) is None while there are no two samples that differ."""
+    """What came of one batch; `result` (the steps) is None while there are no two samples that differ.
+
+    `class_shares`, of a balanced stream: what came of each class so far, as a share of all that came.
+    """
 
     batch: int
     samples: int
@@ -44,6 +71,7 @@ class Observation(NamedTuple):
     target_trace: float
     result: Optional[AlignResult]
     drift: Optional[Drift]
+    class_shares: Optional[Dict[Any, float]] = None
 
 
 class OnlineAligner:
@@ -72,6 +100,13 @@ class OnlineAligner:
         Raise an alarm when the stream drifts, with so many batches between two false alarms on average.
     reference_batches : int
         The first batches, which the alarm takes for usual.
+    balance : mapping or array, optional
+        The source's classes: each with its share there, or the labels of the source's samples. Every class then counts as
+        much as in the source, however much of it came: for streams that come class by class. Each batch must come with
+        `predicted` classes. A class that has not come yet is left out, and the shares of the others scaled up. Costs a
+        low-rank part for each class.
+    start : array (d, rank), optional
+        Where the steps of the first batch begin, such as the source's factor; None: at random.
     seed : int
     dtype : 'float32', 'float64' or None
         Of the stream; None: that of the first batch. A batch of the other one is refused.
@@ -87,11 +122,13 @@ class OnlineAligner:
     (5, True, (20, 3))
     """
 
-    __slots__ = ("_stream", "_options", "_dtype", "__weakref__")
+    __slots__ = ("_stream", "_options", "_dtype", "_classes", "_start", "__weakref__")
 
     _stream: Optional[_core.Online]
     _options: Dict[str, Any]
     _dtype: Any
+    _classes: Optional[Dict[Any, int]]  # each with its number
+    _start: Any
 
     def __init__(
         self,
@@ -105,6 +142,8 @@ class OnlineAligner:
         keep: Optional[int] = None,
         run_length: Optional[float] = None,
         reference_batches: int = 20,
+        balance: Union[Mapping[Any, float], Array, None] = None,
+        start: Optional[Array] = None,
         seed: int = 0,
         dtype: Any = None,
     ) -> None:
@@ -128,17 +167,29 @@ class OnlineAligner:
             "reference_batches": integer(reference_batches, "reference_batches"),
             "seed": seed_of(seed),
         }
+        self._classes, self._options["shares"] = _balance_of(balance)
+        self._options["classes"] = [json.dumps(label) for label in self._classes or ()]
         self._dtype = None if dtype is None else np.dtype(dtype)
         if self._dtype not in (None, np.dtype(np.float32), np.dtype(np.float64)):
             raise ValueError(f"dtype is {dtype!r}; it must be 'float32', 'float64' or None")
         made = _core.Online.make(float32=self._dtype == np.float32, **self._options)  # bad options are named here
         self._stream = None if self._dtype is None else made
+        self._start = None if start is None else take(start, "start", 2)[0].copy()
+        if self._start is not None:
+            made = _core.Online.make(float32=self._start.dtype == np.float32, **self._options)
+            made.begin_at(self._start)  # refused here where it is none
 
-    def observe(self, batch: Array, sample_weight: Optional[Array] = None) -> Observation:
+    def observe(
+        self, batch: Array, sample_weight: Optional[Array] = None, *, predicted: Optional[Array] = None
+    ) -> Observation:
         """Take in a batch (n, d), move the factor, and say what came of it.
 
+        `predicted`, of a balanced stream: what a classifier makes of the samples, a class of the source for each (n,), or
+        a row of class probabilities (n, K), whose columns are in the order of `classes`.
+
         A batch with nothing in it is skipped with a warning. One that is refused (ValueError: another number of columns,
-        a value that is not finite, weights that do not fit; TypeError: another dtype) leaves the state as it was.
+        a value that is not finite, weights that do not fit, a class that the source does not have; TypeError: another
+        dtype) leaves the state as it was.
         """
         array, _ = take(batch, "batch", 2)
         if self._dtype is not None and array.dtype != self._dtype:
@@ -147,16 +198,50 @@ class OnlineAligner:
         core = self._stream
         if core is None:
             core = _core.Online.make(float32=array.dtype == np.float32, **self._options)
-        seen = core.observe(array, weights)
+        if self._start is not None and self.batches == 0:
+            core.begin_at(self._start.astype(array.dtype, copy=False))
+        seen = core.observe(array, weights, *self._predicted(predicted))
         if not seen["skipped"]:
             self._stream, self._dtype = core, array.dtype
         if seen["warning"]:
             warnings.warn(seen["warning"], RuntimeWarning, stacklevel=2)
         result = None if seen["trace"] is None else AlignResult(core.factor(), seen["trace"], [])
         drift = None if seen["drift"] is None else Drift(*seen["drift"])
+        shares = seen["class_shares"]
+        by_class = None if shares is None else dict(zip(self.classes, shares.tolist()))
         return Observation(
-            seen["batch"], seen["samples"], seen["skipped"], seen["effective_samples"], seen["target_trace"], result, drift
+            seen["batch"],
+            seen["samples"],
+            seen["skipped"],
+            seen["effective_samples"],
+            seen["target_trace"],
+            result,
+            drift,
+            by_class,
         )
+
+    def _predicted(self, predicted: Optional[Array]) -> Tuple[Optional[List[int]], Optional[Array]]:
+        """As numbers of classes, or as probabilities."""
+        if predicted is None:
+            return None, None
+        if self._classes is None:
+            raise ValueError(
+                "predicted was given, and the stream is not balanced; give balance= (the source's classes and shares) when it begins"
+            )
+        values = np.asarray(predicted)
+        if values.ndim == 2:
+            return None, take(values, "predicted", 2, np.float64)[0]
+        if values.ndim != 1:
+            raise ValueError(f"predicted has shape {values.shape}; it must be (n,), classes, or (n, K), probabilities")
+        numbers = []
+        for i, label in enumerate(values.tolist()):
+            if label not in self._classes:
+                known = ", ".join(map(repr, self._classes))
+                raise ValueError(
+                    f"predicted[{i}] is {label!r}, which the source does not have: its classes are {known}; leave such samples out"
+                )
+            numbers.append(self._classes[label])
+        return numbers, None
 
     def _started(self) -> _core.Online:
         if self._stream is None:
@@ -176,6 +261,21 @@ class OnlineAligner:
     def deviations(self) -> Any:
         """Standard deviations of the features."""
         return self._started().deviations()
+
+    @property
+    def dtype(self) -> Any:
+        """Of the stream; None before its first batch where none was given."""
+        return self._dtype
+
+    @property
+    def classes(self) -> Tuple[Any, ...]:
+        """The classes of a balanced stream, in the order of columns of probabilities; empty where it is not."""
+        return tuple(self._classes or ())
+
+    @property
+    def class_means(self) -> Dict[Any, Any]:
+        """The mean of each class so far, of a balanced stream; 0 where nothing came of it."""
+        return dict(zip(self.classes, self._started().class_means()))
 
     @property
     def dim(self) -> int:
@@ -232,9 +332,43 @@ class OnlineAligner:
     def load(cls, path: "Union[str, os.PathLike[str]]") -> "OnlineAligner":
         self = object.__new__(cls)
         self._stream = _core.Online.load(os.fspath(path))
-        self._options = {}
+        self._options, self._start = {}, None
         self._dtype = np.dtype(np.float32 if self._stream.float32 else np.float64)
+        balance = self._stream.balance()
+        self._classes = None
+        if balance is not None:
+            names, shares = balance
+            labels = [json.loads(name) for name in names] or list(range(len(shares)))
+            self._classes = {label: number for number, label in enumerate(labels)}
         return self
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "state.npz")
+            self._started().save(path)
+            with open(path, "rb") as file:
+                return file.read()
+
+    @classmethod
+    def from_bytes(cls, state: bytes) -> "OnlineAligner":
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "state.npz")
+            with open(path, "wb") as file:
+                file.write(state)
+            return cls.load(path)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        names = ("_options", "_dtype", "_classes", "_start")
+        return {**{name: getattr(self, name) for name in names}, "_stream": None if self.batches == 0 else self.to_bytes()}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        if state["_stream"] is not None:
+            self._stream = self.from_bytes(state["_stream"])._stream
+        elif self._dtype is not None:
+            self._stream = _core.Online.make(float32=self._dtype == np.float32, **self._options)
 
     def __repr__(self) -> str:
         if self._stream is None:

@@ -11,12 +11,14 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace itspace::python {
 namespace {
@@ -29,7 +31,8 @@ class Online {
   Online(Any aligner) : aligner_(std::move(aligner)) {}  // NOLINT(google-explicit-constructor)
   static Online make(bool float32, Index rank, Index steps, std::optional<double> alpha, bool line_search,
                      double half_life, const std::string& unit, Index window, std::optional<Index> keep,
-                     std::optional<double> run_length, Index reference_batches, std::uint64_t seed) {
+                     std::optional<double> run_length, Index reference_batches, std::uint64_t seed,
+                     const std::optional<Vector>& shares, const std::vector<std::string>& classes) {
     require(unit == "batches" || unit == "samples", "half_life_unit is '", unit,
             "'; it must be 'batches' or 'samples'");
     OnlineAlignerOptions options;
@@ -41,6 +44,7 @@ class Online {
     options.stream.unit = unit == "samples" ? HalfLifeUnit::samples : HalfLifeUnit::batches;
     options.stream.window = window;
     options.stream.kept_rank = keep;
+    if (shares) options.stream.balance = ClassBalance{.shares = copy_of(*shares), .classes = classes};
     if (run_length) {
       options.drift.emplace();
       options.drift->run_length = *run_length;
@@ -61,16 +65,21 @@ class Online {
     std::visit([&](const auto& aligner) { io::save_online(path, aligner); }, aligner_);
   }
 
-  nb::object observe(const AnyArray& batch, const std::optional<Vector>& weights) {
+  // Classes by their number among those of the source, or a row of probabilities for each sample.
+  nb::object observe(const AnyArray& batch, const std::optional<Vector>& weights,
+                     const std::optional<std::vector<Index>>& labels, const std::optional<AnyArray>& probabilities) {
     const Eigen::VectorXd copied = weights ? Eigen::VectorXd(copy_of(*weights)) : Eigen::VectorXd();
     require(!weights || copied.size() > 0 || batch.shape(0) == 0, "there are 0 weights for ", batch.shape(0),
             " samples; give one for each");
+    Predicted predicted;
+    if (labels) predicted.labels = *labels;
+    if (probabilities) predicted.probabilities = view_as<double>(*probabilities);
     Observation seen = std::visit(
         [&]<class Scalar>(OnlineAligner<Scalar>& aligner) {
           require(batch.dtype() == nb::dtype<Scalar>(), "the batch is not of the dtype of the stream");
           const MatrixView<Scalar> rows = view_as<Scalar>(batch);
           const nb::gil_scoped_release unlocked;
-          return aligner.observe(rows, copied);
+          return aligner.observe(rows, copied, predicted);
         },
         aligner_);
     nb::dict out;
@@ -81,6 +90,7 @@ class Online {
     out["effective_samples"] = seen.effective_samples;
     out["target_trace"] = seen.target_trace;
     out["trace"] = seen.trace ? nb::cast(std::move(*seen.trace)) : nb::none();
+    out["class_shares"] = seen.class_shares.size() > 0 ? to_numpy(Eigen::VectorXd(seen.class_shares)) : nb::none();
     out["drift"] = nb::none();
     if (seen.drift)
       out["drift"] = nb::make_tuple(seen.drift->watching, seen.drift->alarm, seen.drift->mean_z,
@@ -88,6 +98,10 @@ class Online {
     return out;
   }
 
+  void begin_at(const AnyArray& start) {
+    std::visit([&]<class Scalar>(OnlineAligner<Scalar>& aligner) { aligner.begin_at(view_as<Scalar>(start)); },
+               aligner_);
+  }
   nb::object factor() const {
     return std::visit(
         []<class Scalar>(const OnlineAligner<Scalar>& aligner) {
@@ -132,6 +146,19 @@ class Online {
         },
         aligner_);
   }
+  // The names of the classes that it is balanced over and their shares in the source; none where it is not.
+  nb::object balance() const {
+    return std::visit(
+        [](const auto& aligner) -> nb::object {
+          const std::optional<ClassBalance>& balance = aligner.options().stream.balance;
+          if (!balance) return nb::none();
+          return nb::make_tuple(balance->classes, to_numpy(Eigen::VectorXd(balance->shares)));
+        },
+        aligner_);
+  }
+  nb::object class_means() const {
+    return std::visit([](const auto& aligner) { return to_numpy<double>(aligner.target().class_means()); }, aligner_);
+  }
   bool float32() const { return std::holds_alternative<OnlineAligner<float>>(aligner_); }
   void relearn_drift() {
     std::visit([](auto& aligner) { aligner.relearn_drift(); }, aligner_);
@@ -147,10 +174,15 @@ void add_online(nb::module_& module) {
   nb::class_<Online>(module, "Online")
       .def_static("make", &Online::make, nb::arg("float32"), nb::arg("rank"), nb::arg("steps"), nb::arg("alpha").none(),
                   nb::arg("line_search"), nb::arg("half_life"), nb::arg("unit"), nb::arg("window"),
-                  nb::arg("keep").none(), nb::arg("run_length").none(), nb::arg("reference_batches"), nb::arg("seed"))
+                  nb::arg("keep").none(), nb::arg("run_length").none(), nb::arg("reference_batches"), nb::arg("seed"),
+                  nb::arg("shares").none(), nb::arg("classes"))
       .def_static("load", &Online::load, nb::arg("path"))
       .def("save", &Online::save, nb::arg("path"))
-      .def("observe", &Online::observe, nb::arg("batch"), nb::arg("weights").none())
+      .def("observe", &Online::observe, nb::arg("batch"), nb::arg("weights").none(), nb::arg("labels").none(),
+           nb::arg("probabilities").none())
+      .def("begin_at", &Online::begin_at, nb::arg("start"))
+      .def("balance", &Online::balance)
+      .def("class_means", &Online::class_means)
       .def("factor", &Online::factor)
       .def("remainder", &Online::remainder, nb::arg("floor"))
       .def("mean", &Online::mean)

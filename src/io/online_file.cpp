@@ -155,6 +155,100 @@ class StateReader {
   std::vector<std::string> keys_;
 };
 
+// Groups of samples, one below the other.
+template <Storage Scalar>
+void write_groups(StateWriter& out, const std::string& prefix,
+                  const std::vector<typename OnlineTarget<Scalar>::Group>& groups) {
+  const auto count = static_cast<Index>(groups.size());
+  if (count == 0) {
+    return;
+  }
+  const Index d = groups.front().mean.size();
+  Index total = 0;
+  for (const auto& group : groups) {
+    total += group.rows->rows();
+  }
+  Block<Scalar> rows(total, d);
+  Block<double> means(count, d), variances(count, d), weights(count, 3);
+  Eigen::VectorXd counts(count), labels(count), batches(count);
+  Index row = 0;
+  for (Index i = 0; i < count; ++i) {
+    const auto& group = groups[static_cast<std::size_t>(i)];
+    rows.middleRows(row, group.rows->rows()) = *group.rows;
+    row += group.rows->rows();
+    means.row(i) = group.mean.transpose();
+    variances.row(i) = group.variances.transpose();
+    weights.row(i) = Eigen::RowVector3d(group.weight, group.weight_squares, group.discount);
+    counts(i) = static_cast<double>(group.rows->rows());
+    labels(i) = static_cast<double>(group.label);
+    batches(i) = static_cast<double>(group.batch);
+  }
+  out.matrix<Scalar>(prefix + "_rows", rows);
+  out.vector(prefix + "_counts", counts);
+  out.vector(prefix + "_labels", labels);
+  out.vector(prefix + "_batches", batches);
+  out.matrix<double>(prefix + "_means", means);
+  out.matrix<double>(prefix + "_variances", variances);
+  out.matrix<double>(prefix + "_weights", weights);
+}
+
+template <Storage Scalar>
+std::vector<typename OnlineTarget<Scalar>::Group> read_groups(const StateReader& in, const std::string& prefix) {
+  std::vector<typename OnlineTarget<Scalar>::Group> groups;
+  if (!in.has(prefix + "_rows")) {
+    return groups;
+  }
+  const Block<Scalar> rows = in.matrix<Scalar>(prefix + "_rows");
+  const std::vector<Index> counts = in.counts(prefix + "_counts"), labels = in.counts(prefix + "_labels"),
+                           batches = in.counts(prefix + "_batches");
+  const auto count = static_cast<Index>(counts.size());
+  in.require_shape(prefix + "_labels", std::ssize(labels), 1, count, 1);
+  in.require_shape(prefix + "_batches", std::ssize(batches), 1, count, 1);
+  const Block<double> means = in.table(prefix + "_means", count, rows.cols());
+  const Block<double> variances = in.table(prefix + "_variances", count, rows.cols());
+  const Block<double> weights = in.table(prefix + "_weights", count, 3);
+  Index total = 0;
+  for (const Index some : counts) {
+    total += std::min(some, rows.rows() + 1);  // which is too many, and no sum of such overflows
+  }
+  in.require_shape(prefix + "_rows", rows.rows(), rows.cols(), total, rows.cols());
+  Index row = 0;
+  for (Index i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    auto& group = groups.emplace_back();
+    group.rows = std::make_shared<const Block<Scalar>>(rows.middleRows(row, counts[at]));
+    row += counts[at];
+    group.mean = means.row(i).transpose();
+    group.variances = variances.row(i).transpose();
+    group.weight = weights(i, 0);
+    group.weight_squares = weights(i, 1);
+    group.discount = weights(i, 2);
+    group.label = labels[at];
+    group.batch = static_cast<std::uint64_t>(batches[at]);
+  }
+  return groups;
+}
+
+// Names are kept in one text, a line for each.
+void write_balance(StateWriter& out, const ClassBalance& balance) {
+  std::string names;
+  for (const std::string& one : balance.classes) {
+    names += one + '\n';
+  }
+  out.vector("class_shares", balance.shares);
+  out.text("class_names", names.empty() ? "\n" : names);
+}
+
+ClassBalance read_balance(const StateReader& in) {
+  ClassBalance balance{.shares = in.vector("class_shares"), .classes = {}};
+  const std::string names = in.text("class_names");
+  for (std::size_t from = 0, to = 0; names != "\n" && (to = names.find('\n', from)) != std::string::npos;
+       from = to + 1) {
+    balance.classes.push_back(names.substr(from, to - from));
+  }
+  return balance;
+}
+
 template <Storage Scalar>
 void write_stream(StateWriter& out, const typename OnlineTarget<Scalar>::Parts& stream) {
   const OnlineOptions& options = stream.options;
@@ -165,47 +259,15 @@ void write_stream(StateWriter& out, const typename OnlineTarget<Scalar>::Parts& 
   out.scalar("kept_rank", static_cast<double>(options.kept_rank.value()));
   out.whole("stream_seed", options.seed);
   out.whole("version", stream.version);
-  const auto weights = [](const auto& group) {
-    return Eigen::Vector3d(group.weight, group.weight_squares, group.discount);
-  };
-  if (stream.old.mean.size() > 0) {
-    out.matrix<Scalar>("old_rows", *stream.old.rows);
-    out.vector("old_mean", stream.old.mean);
-    out.vector("old_variances", stream.old.variances);
-    out.vector("old_weights", weights(stream.old));
+  if (options.balance) {
+    write_balance(out, *options.balance);
   }
-  const auto groups = static_cast<Index>(stream.recent.size());
-  if (groups == 0) {
-    return;
-  }
-  const Index d = stream.recent.front().mean.size();
-  Index total = 0;
-  for (const auto& group : stream.recent) {
-    total += group.rows->rows();
-  }
-  Block<Scalar> rows(total, d);
-  Block<double> means(groups, d), variances(groups, d), all_weights(groups, 3);
-  Eigen::VectorXd counts(groups);
-  Index row = 0;
-  for (Index i = 0; i < groups; ++i) {
-    const auto& group = stream.recent[static_cast<std::size_t>(i)];
-    rows.middleRows(row, group.rows->rows()) = *group.rows;
-    row += group.rows->rows();
-    means.row(i) = group.mean.transpose();
-    variances.row(i) = group.variances.transpose();
-    all_weights.row(i) = weights(group).transpose();
-    counts(i) = static_cast<double>(group.rows->rows());
-  }
-  out.matrix<Scalar>("recent_rows", rows);
-  out.vector("recent_counts", counts);
-  out.matrix<double>("recent_means", means);
-  out.matrix<double>("recent_variances", variances);
-  out.matrix<double>("recent_weights", all_weights);
+  write_groups<Scalar>(out, "old", stream.old);
+  write_groups<Scalar>(out, "recent", stream.recent);
 }
 
 template <Storage Scalar>
 typename OnlineTarget<Scalar>::Parts read_stream(const StateReader& in) {
-  using Group = typename OnlineTarget<Scalar>::Group;
   typename OnlineTarget<Scalar>::Parts stream;
   OnlineOptions& options = stream.options;
   options.half_life = in.scalar("half_life");
@@ -216,44 +278,11 @@ typename OnlineTarget<Scalar>::Parts read_stream(const StateReader& in) {
   options.kept_rank = in.count("kept_rank");
   options.seed = in.whole("stream_seed");
   stream.version = in.whole("version");
-  const auto set_weights = [](Group& group, const auto& weights) {
-    group.weight = weights(0);
-    group.weight_squares = weights(1);
-    group.discount = weights(2);
-  };
-  if (in.has("old_mean")) {
-    stream.old.rows = std::make_shared<const Block<Scalar>>(in.matrix<Scalar>("old_rows"));
-    stream.old.mean = in.vector("old_mean");
-    stream.old.variances = in.vector("old_variances");
-    const Eigen::VectorXd weights = in.vector("old_weights");
-    in.require_shape("old_weights", weights.size(), 1, 3, 1);
-    set_weights(stream.old, weights);
+  if (in.has("class_shares")) {
+    options.balance = read_balance(in);
   }
-  if (!in.has("recent_rows")) {
-    return stream;
-  }
-  const Block<Scalar> rows = in.matrix<Scalar>("recent_rows");
-  const std::vector<Index> counts = in.counts("recent_counts");
-  const auto groups = static_cast<Index>(counts.size());
-  const Block<double> means = in.table("recent_means", groups, rows.cols());
-  const Block<double> variances = in.table("recent_variances", groups, rows.cols());
-  const Block<double> weights = in.table("recent_weights", groups, 3);
-  Index total = 0;
-  for (const Index count : counts) {
-    total += std::min(count, rows.rows() + 1);  // which is too many, and no sum of such overflows
-  }
-  in.require_shape("recent_rows", rows.rows(), rows.cols(), total, rows.cols());
-  Index row = 0;
-  for (Index i = 0; i < groups; ++i) {
-    const Index count = counts[static_cast<std::size_t>(i)];
-    Group group;
-    group.rows = std::make_shared<const Block<Scalar>>(rows.middleRows(row, count));
-    row += count;
-    group.mean = means.row(i).transpose();
-    group.variances = variances.row(i).transpose();
-    set_weights(group, weights.row(i));
-    stream.recent.push_back(std::move(group));
-  }
+  stream.old = read_groups<Scalar>(in, "old");
+  stream.recent = read_groups<Scalar>(in, "recent");
   return stream;
 }
 

@@ -37,25 +37,42 @@ OnlineAligner<Scalar>::OnlineAligner(Parts parts) : parts_(std::move(parts)) {
   const Index d = parts_.target.dim();
   require(d == 0 || parts_.options.rank <= d, "rank is ", parts_.options.rank, " and the stream has dimension ", d,
           "; the rank can be no more than that");
-  require(parts_.factor.size() == 0 || (parts_.factor.rows() == d && parts_.factor.cols() == parts_.options.rank),
+  require(parts_.factor.size() == 0 ||
+              ((d == 0 || parts_.factor.rows() == d) && parts_.factor.cols() == parts_.options.rank),
           "the factor is ", parts_.factor.rows(), " x ", parts_.factor.cols(), " for a stream of dimension ", d,
           " and rank ", parts_.options.rank, "; it must be one of the other");
   check_finite<Scalar>(parts_.factor, "factor");
 }
 
 template <Storage Scalar>
-Observation OnlineAligner<Scalar>::observe(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights) {
+void OnlineAligner<Scalar>::begin_at(const ConstBlockView<Scalar>& start) {
+  require(parts_.target.version() == 0, "the stream has had ", parts_.target.version(),
+          " batches already; a start is for its beginning");
+  require(start.cols() == parts_.options.rank && start.rows() >= start.cols(), "the start is ", start.rows(), " x ",
+          start.cols(), "; it must have a row for each feature and rank = ", parts_.options.rank, " columns");
+  check_finite<Scalar>(start, "start");
+  parts_.factor = start;
+}
+
+template <Storage Scalar>
+Observation OnlineAligner<Scalar>::observe(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights,
+                                           const Predicted& predicted) {
   const Index rank = parts_.options.rank;
   require(batch.rows() == 0 || rank <= batch.cols(), "rank is ", rank, " and the batch has ", batch.cols(),
           " columns; the rank can be no more than the dimension: give a smaller one");
-  // On copies, which share the samples; nothing below the last line can be refused.
-  OnlineTarget<Scalar> target = parts_.target;
+  require(
+      batch.rows() == 0 || parts_.factor.size() == 0 || parts_.target.dim() > 0 || batch.cols() == parts_.factor.rows(),
+      "the batch has ", batch.cols(), " columns and the start ", parts_.factor.rows(), " rows; they must agree");
+  // On another stream, which shares the samples; nothing below the last line can be refused.
+  std::optional<OnlineTarget<Scalar>> next = parts_.target.updated(batch, weights, predicted);
+  const OnlineTarget<Scalar>& target = next ? *next : parts_.target;
   Observation seen;
   seen.samples = batch.rows();
-  seen.skipped = !target.update(batch, weights);
+  seen.skipped = !next;
   seen.batch = target.version();
   seen.effective_samples = target.effective_samples();
   seen.target_trace = target.trace();
+  if (target.options().balance) seen.class_shares = target.class_shares();
   if (seen.skipped) {
     seen.warning = batch.rows() == 0 ? "the batch has no rows and was skipped; the state is as it was"
                                      : "the weights of the batch are all 0 and it was skipped; the state is as it was";
@@ -74,7 +91,7 @@ Observation OnlineAligner<Scalar>::observe(const ConstBlockView<Scalar>& batch, 
           text("the steps of the batch failed (", name(result->status()), result->trace.reason.empty() ? "" : ": ",
                result->trace.reason, "); the factor is the best one before that");
   }
-  parts_.target = std::move(target);
+  parts_.target = std::move(*next);
   parts_.drift = std::move(drift);
   if (result) {
     const Trace& trace = result->trace;

@@ -4,20 +4,18 @@
 #include <itspace/random.hpp>
 
 #include "core/dense.hpp"
-#include "core/feature_moments.hpp"
 #include "core/lapack.hpp"
 #include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 #include "kernels/scratch.hpp"
+#include "targets/stream_classes.hpp"
+#include "targets/stream_rows.hpp"
 
-#include <Eigen/QR>
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace itspace {
-
-using kernels::Op;
 
 namespace {
 
@@ -33,6 +31,7 @@ void check_options(const OnlineOptions& options) {
   require(options.exact_batches >= 1, "exact_batches is ", options.exact_batches, "; it must be at least 1");
   require(!options.kept_rank || *options.kept_rank >= 1, "kept_rank is ", options.kept_rank.value_or(0),
           "; it must be at least 1");
+  if (options.balance) check_balance(*options.balance);
 }
 
 // Of all weights before a batch of `samples` rows.
@@ -73,67 +72,18 @@ Vector column_squares_of(const Block<Scalar>& rows) {
 // takes a value out of the range of its type.
 template <Storage Scalar>
 Group<Scalar> group_of(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights) {
-  const auto weight = [&](Index i) { return weights.size() > 0 ? weights(i) : 1.0; };
   const double largest = weights.size() > 0 ? weights.maxCoeff() : 1.0;
   Group<Scalar> group;
   group.discount = largest;
-  Index count = 0, first = -1;
-  for (Index i = 0; i < batch.rows(); ++i) {
-    if (weight(i) == 0) continue;
-    if (first < 0) first = i;
-    ++count;
-    group.weight += weight(i);
-    group.weight_squares += weight(i) * weight(i);
-  }
+  group.weight = weights.size() > 0 ? weights.sum() : static_cast<double>(batch.rows());
+  group.weight_squares = weights.size() > 0 ? weights.squaredNorm() : static_cast<double>(batch.rows());
   require(std::isfinite(group.weight_squares), "the weights are too large for their squares to be summed, up to ",
           largest, "; scale them all down, which changes nothing");
-  group.mean = mean_about<Scalar>(batch, first, weights);
-  Block<Scalar> rows(count, batch.cols());
-  for (Index i = 0, row = 0; i < batch.rows(); ++i) {
-    if (weight(i) == 0) continue;
-    rows.row(row++) = ((batch.row(i).template cast<double>() - group.mean.transpose()) * std::sqrt(weight(i) / largest))
-                          .template cast<Scalar>();
-  }
-  group.variances = column_squares_of(rows);
-  group.rows = std::make_shared<const Block<Scalar>>(std::move(rows));
+  CentredRows<Scalar> centred = centred_about_mean<Scalar>(batch, weights / largest);
+  group.mean = centred.mean;
+  group.variances = centred.squares;
+  group.rows = std::make_shared<const Block<Scalar>>(std::move(centred.rows));
   return group;
-}
-
-// A factor R of k' <= k rows with R'R nearly that of the given rows, R'R <= rows'rows, by Nystroem's formula in the
-// space of the rows: for V with orthonormal columns R = V'rows splits rows'rows into R'R and what V leaves, without a
-// cross term. V = orth(rows Q') of the `known` first rows, which led before, and of random combinations of the others
-// is one step of subspace iteration; the k leading directions of what it finds are kept.
-template <Storage Scalar>
-Block<Scalar> leading_rows(const Block<Scalar>& rows, Index known, Index kept, double size, const Random& random) {
-  const Index m = rows.rows(), d = rows.cols();
-  const Index count = std::min({kept + std::max<Index>(8, kept / 2), m, d});
-  const Index drawn = std::max<Index>(count - known, 0);
-  // Q', d x count, of size one: products with it do not overflow.
-  Block<Scalar> directions(d, count);
-  directions.leftCols(count - drawn) = rows.topRows(count - drawn).transpose() * static_cast<Scalar>(1 / size);
-  if (drawn > 0) {
-    Block<Scalar> combinations(m - known, drawn);
-    for (Index i = 0; i < combinations.size(); ++i)
-      combinations.data()[i] = (random.bits(static_cast<std::uint64_t>(i)) & 1) != 0 ? Scalar(1) : Scalar(-1);
-    kernels::gemm<Scalar>(Op::transposed, static_cast<Scalar>(1 / size), rows.bottomRows(m - known), combinations,
-                          Scalar(0), directions.rightCols(drawn));
-  }
-  Block<Scalar> products(m, count), found(d, count);
-  kernels::gemm<Scalar>(Op::plain, static_cast<Scalar>(1 / size), rows, directions, Scalar(0), products);
-  const Eigen::HouseholderQR<Dense> qr(products.template cast<double>());
-  const Dense orthonormal = qr.householderQ() * Dense::Identity(m, count);
-  kernels::gemm<Scalar>(Op::transposed, static_cast<Scalar>(1 / size), rows,
-                        Block<Scalar>(orthonormal.template cast<Scalar>()), Scalar(0), found);
-  Small gram(count, count);
-  const GramRequest<ConstBlockView<Scalar>> request(found, gram);
-  kernels::grams<Scalar>({&request, 1});
-  SmallVector values;
-  Small vectors;
-  require_converged(symmetric_eigen(gram, values, vectors), "the leading directions of a batch");
-  const Index left = std::min(kept, count);
-  Block<Scalar> leading(d, left);
-  kernels::multiply<Scalar>(found, size * vectors.rightCols(left).rowwise().reverse(), leading);
-  return leading.transpose();
 }
 
 template <Storage Scalar>
@@ -151,18 +101,27 @@ void keep_within(const Vector& variances, Block<Scalar>& rows) {
     if (taken(j) > variances(j)) rows.col(j) *= static_cast<Scalar>(std::sqrt(variances(j) / taken(j)));
 }
 
+// The rows by which k directions are kept: some more where they are few, because one step of iteration for each batch
+// finds the leading ones the better the more go with them. Up to 64 columns are one pass of the kernels.
+Index held_rows(Index kept) {
+  constexpr Index more = 16, most = 64;
+  return std::max(kept, std::min(kept + more, most));
+}
+
 // The two groups as one. Scatters add up, with one more row for the distance of the means:
 // S = S_a + S_b + (ab/(a + b)) (m_b - m_a)(m_b - m_a)'.
 template <Storage Scalar>
-Group<Scalar> merged(const Group<Scalar>& a, const Group<Scalar>& b, Index kept, const Random& random) {
-  if (a.mean.size() == 0 && b.rows->rows() <= kept) return b;
+Group<Scalar> merged(const Group<Scalar>& a, const Group<Scalar>& b, Index held, const Random& random) {
   const bool both = a.mean.size() > 0;
+  if (!both && b.rows->rows() <= held) return b;
   Group<Scalar> sum;
+  sum.label = b.label;
+  sum.batch = b.batch;
   // In units of b's discount, or of a's: the larger one, so that neither overflows.
   sum.discount = both ? std::max(a.discount, b.discount) : b.discount;
   const Index known = both ? a.rows->rows() : 0, d = b.rows->cols();
-  Block<Scalar> rows(known + b.rows->rows() + (both ? 1 : 0), d);
-  rows.middleRows(known, b.rows->rows()) = *b.rows * static_cast<Scalar>(std::sqrt(b.discount / sum.discount));
+  std::vector<ScaledRows<Scalar>> pieces;
+  Block<Scalar> apart_row(both ? 1 : 0, d);
   sum.variances = b.discount / sum.discount * b.variances;
   sum.mean = b.mean;
   sum.weight = b.weight;
@@ -173,17 +132,23 @@ Group<Scalar> merged(const Group<Scalar>& a, const Group<Scalar>& b, Index kept,
     const Eigen::VectorXd apart = b.mean - a.mean;
     sum.mean = a.mean + b.weight / sum.weight * apart;
     const Eigen::VectorXd row = apart * std::sqrt(a.weight / sum.weight * (b.weight / sum.discount));
-    rows.topRows(known) = *a.rows * static_cast<Scalar>(std::sqrt(a.discount / sum.discount));
-    rows.bottomRows(1) = row.transpose().cast<Scalar>();
+    apart_row = row.transpose().cast<Scalar>();
     sum.variances += a.discount / sum.discount * a.variances + row.cwiseAbs2();
+    pieces.push_back({*a.rows, std::sqrt(a.discount / sum.discount)});
   }
+  pieces.push_back({*b.rows, std::sqrt(b.discount / sum.discount)});
+  pieces.push_back({apart_row, 1.0});
+  const Index count = known + b.rows->rows() + apart_row.rows();
   const double size = std::sqrt(sum.variances.sum());
+  Block<Scalar> rows;
   if (size == 0)
-    rows = Block<Scalar>(rows.topRows(std::min(rows.rows(), kept)));
-  else if (d <= kept && rows.rows() > d)
-    rows = triangle_of(rows);
-  else if (rows.rows() > kept)
-    rows = leading_rows<Scalar>(rows, known, kept, size, random);
+    rows.setZero(std::min(count, held), d);
+  else if (d <= held && count > d)
+    rows = triangle_of(stacked<Scalar>(pieces));
+  else if (count > held)
+    rows = leading_rows<Scalar>(pieces, known, held, size, random);
+  else
+    rows = stacked<Scalar>(pieces);
   keep_within<Scalar>(sum.variances, rows);
   sum.rows = std::make_shared<const Block<Scalar>>(std::move(rows));
   return sum;
@@ -196,7 +161,9 @@ Vector diagonal_beside(const Group<Scalar>& old) {
 }
 
 template <Storage Scalar>
-void check_group(const Group<Scalar>& group, Index dim, const char* what) {
+void check_group(const Group<Scalar>& group, Index dim, Index classes, const char* what) {
+  require(group.label >= 0 && group.label < classes, "the ", what, " is of class ", group.label, " of ", classes,
+          "; it must be below that number");
   require(group.rows != nullptr, "the ", what, " has no rows");
   require(group.mean.size() == dim && group.variances.size() == dim && group.rows->cols() == dim, "the ", what,
           " has rows of ", group.rows->cols(), ", a mean of ", group.mean.size(), " and variances of ",
@@ -226,24 +193,38 @@ OnlineTarget<Scalar>::OnlineTarget(Parts parts) : parts_(std::move(parts)) {
   constexpr Index default_kept_rank = 64;
   check_options(parts_.options);
   if (!parts_.options.kept_rank) parts_.options.kept_rank = default_kept_rank;
-  const bool has_old = parts_.old.mean.size() > 0;
-  if (!has_old && parts_.recent.empty()) return;
-  const Index d = has_old ? parts_.old.mean.size() : parts_.recent.front().mean.size();
+  if (parts_.old.empty() && parts_.recent.empty()) return;
+  const Index d = (parts_.old.empty() ? parts_.recent : parts_.old).front().mean.size();
   require(d >= 1, "the stream has features of dimension 0; it needs at least 1");
-  if (has_old) check_group<Scalar>(parts_.old, d, "old part of the stream");
-  for (const Group& batch : parts_.recent) check_group<Scalar>(batch, d, "batch of the stream");
+  const Index classes = parts_.options.balance ? parts_.options.balance->shares.size() : 1;
+  for (const Group& group : parts_.old) check_group<Scalar>(group, d, classes, "old part of the stream");
+  for (const Group& group : parts_.recent) check_group<Scalar>(group, d, classes, "batch of the stream");
   prepare();
 }
 
 template <Storage Scalar>
-bool OnlineTarget<Scalar>::update(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights) {
+bool OnlineTarget<Scalar>::update(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& weights,
+                                  const Predicted& predicted) {
+  std::optional<OnlineTarget> next = updated(batch, weights, predicted);
+  if (next) *this = std::move(*next);
+  return next.has_value();
+}
+
+template <Storage Scalar>
+std::optional<OnlineTarget<Scalar>> OnlineTarget<Scalar>::updated(const ConstBlockView<Scalar>& batch,
+                                                                  const Eigen::VectorXd& weights,
+                                                                  const Predicted& predicted) const {
   require(batch.cols() >= 1 || batch.rows() == 0, "the batch has no columns; each row must hold at least one value");
   require(dim() == 0 || batch.rows() == 0 || batch.cols() == dim(), "the batch has ", batch.cols(),
           " columns and the stream has dimension ", dim(),
           "; rows are samples of that dimension. Use another stream for other features");
   check_weights(weights, batch.rows());
+  check_predicted(parts_.options.balance, predicted, batch.rows());
   check_finite<Scalar>(batch, "batch");
-  if (batch.rows() == 0 || (weights.size() > 0 && weights.maxCoeff() == 0)) return false;
+  const std::vector<Eigen::VectorXd> by_class =
+      weights_by_class(parts_.options.balance, predicted, batch.rows(), weights);
+  const auto is_nothing = [](const Eigen::VectorXd& some) { return some.size() > 0 && some.maxCoeff() == 0; };
+  if (batch.rows() == 0 || std::all_of(by_class.begin(), by_class.end(), is_nothing)) return {};
 
   OnlineTarget next(parts_.options);
   Parts& parts = next.parts_;
@@ -251,69 +232,135 @@ bool OnlineTarget<Scalar>::update(const ConstBlockView<Scalar>& batch, const Eig
   const OnlineOptions& options = parts.options;
   ++parts.version;
   const double discount = discount_of(options, batch.rows());
-  if (discount != 1) {
-    grow_older<Scalar>(parts.old, discount);
-    if (!has_weight<Scalar>(parts.old)) parts.old = {};
-    for (Group& group : parts.recent) grow_older<Scalar>(group, discount);
-    std::erase_if(parts.recent, [](const Group& group) { return !has_weight<Scalar>(group); });
+  for (std::vector<Group>* groups : {&parts.old, &parts.recent}) {
+    if (discount == 1) break;
+    for (Group& group : *groups) grow_older<Scalar>(group, discount);
+    std::erase_if(*groups, [](const Group& group) { return !has_weight<Scalar>(group); });
   }
-  parts.recent.push_back(group_of<Scalar>(batch, weights));
-  const Index exact = options.window > 0 ? options.window : options.exact_batches;
-  while (static_cast<Index>(parts.recent.size()) > exact) {
-    if (options.window == 0)
-      parts.old =
-          merged<Scalar>(parts.old, parts.recent.front(), *options.kept_rank, Random(options.seed, parts.version));
-    parts.recent.erase(parts.recent.begin());
+  for (std::size_t c = 0; c < by_class.size(); ++c) {
+    if (is_nothing(by_class[c])) continue;
+    Group group = group_of<Scalar>(batch, by_class[c]);
+    group.label = static_cast<Index>(c);
+    group.batch = parts.version;
+    parts.recent.push_back(std::move(group));
   }
+  next.let_grow_old();
   next.prepare();
-  *this = std::move(next);
-  return true;
+  return next;
+}
+
+// The batches that are no longer kept as they came are merged with what is older of their class, or dropped where there
+// is a window.
+template <Storage Scalar>
+void OnlineTarget<Scalar>::let_grow_old() {
+  const OnlineOptions& options = parts_.options;
+  const auto exact = static_cast<std::uint64_t>(options.window > 0 ? options.window : options.exact_batches);
+  const auto classes = static_cast<std::uint64_t>(options.balance ? options.balance->shares.size() : 1);
+  std::vector<Group>& recent = parts_.recent;
+  while (recent.front().batch + exact <= parts_.version) {
+    if (options.window == 0) {
+      const Group& grown = recent.front();
+      const auto at = std::lower_bound(parts_.old.begin(), parts_.old.end(), grown.label,
+                                       [](const Group& group, Index label) { return group.label < label; });
+      const bool known = at != parts_.old.end() && at->label == grown.label;
+      Group sum =
+          merged<Scalar>(known ? *at : Group(), grown, held_rows(*options.kept_rank),
+                         Random(options.seed, parts_.version * classes + static_cast<std::uint64_t>(grown.label)));
+      if (known)
+        *at = std::move(sum);
+      else
+        parts_.old.insert(at, std::move(sum));
+    }
+    recent.erase(recent.begin());
+  }
+}
+
+template <Storage Scalar>
+Vector OnlineTarget<Scalar>::class_weights() const {
+  Vector weights = Vector::Zero(parts_.options.balance ? parts_.options.balance->shares.size() : 1);
+  for (const std::vector<Group>* groups : {&parts_.old, &parts_.recent})
+    for (const Group& group : *groups) weights(group.label) += group.weight;
+  return weights;
 }
 
 template <Storage Scalar>
 void OnlineTarget<Scalar>::prepare() {
-  const bool has_old = parts_.old.mean.size() > 0;
-  std::vector<const Group*> groups;
-  if (has_old) groups.push_back(&parts_.old);
-  for (const Group& batch : parts_.recent) groups.push_back(&batch);
-  const auto count = static_cast<Index>(groups.size());
-  const Index d = groups.front()->mean.size();
+  // With classes, the weights of each are scaled to sum up to its share.
+  Eigen::VectorXd scales = class_weights();
+  for (Index c = 0; c < scales.size(); ++c)
+    if (!parts_.options.balance)
+      scales(c) = 1;
+    else if (scales(c) > 0)
+      scales(c) = parts_.options.balance->shares(c) / scales(c);
 
+  struct Scaled {
+    const Group* group;
+    double weight, discount;
+  };
+  std::vector<Scaled> groups;
+  Index old_rows = 0;
   weight_ = weight_squares_ = 0;
-  for (const Group* group : groups) {
-    weight_ += group->weight;
-    weight_squares_ += group->weight_squares;
-  }
+  for (const std::vector<Group>* some : {&parts_.old, &parts_.recent})
+    for (const Group& group : *some) {
+      const double scale = scales(group.label);
+      groups.push_back({&group, scale * group.weight, scale * group.discount});
+      weight_ += scale * group.weight;
+      weight_squares_ += scale * scale * group.weight_squares;
+      if (some == &parts_.old) old_rows += group.rows->rows();
+    }
   normaliser_ = std::max(0.0, weight_ - weight_squares_ / weight_);
+  const auto count = static_cast<Index>(groups.size());
+  const Vector& origin = groups.front().group->mean;
+  const Index d = origin.size();
   // About the first of them: where the mean is large, its digits are not spent on the differences.
   Eigen::VectorXd beyond = Eigen::VectorXd::Zero(d);
-  for (const Group* group : groups) beyond += group->weight / weight_ * (group->mean - groups.front()->mean);
-  mean_ = groups.front()->mean + beyond;
+  for (const Scaled& one : groups) beyond += one.weight / weight_ * (one.group->mean - origin);
+  mean_ = origin + beyond;
 
-  diagonal_ = has_old ? diagonal_beside<Scalar>(parts_.old) : Vector();
-  const Index old_rows = has_old ? parts_.old.rows->rows() : 0;
-  const bool known = normaliser_ > 0;
-  const double unit = known ? 1 / normaliser_ : 0.0;
+  const double unit = normaliser_ > 0 ? 1 / normaliser_ : 0.0;
+  const bool has_old = !parts_.old.empty();
+  Eigen::VectorXd variances = Eigen::VectorXd::Zero(d), diagonal = Eigen::VectorXd::Zero(has_old ? d : 0);
   head_.resize(old_rows + count, d);
   head_factors_.resize(old_rows + count);
-  if (has_old) {
-    head_.topRows(old_rows) = *parts_.old.rows;
-    head_factors_.head(old_rows).setConstant(std::sqrt(parts_.old.discount * unit));
-    diagonal_ *= parts_.old.discount * unit;
-  }
   recent_factors_.resize(static_cast<Index>(parts_.recent.size()));
-  for (Index i = 0; i < recent_factors_.size(); ++i)
-    recent_factors_(i) = std::sqrt(parts_.recent[static_cast<std::size_t>(i)].discount * unit);
-  Eigen::VectorXd variances = Eigen::VectorXd::Zero(d);
+  Index row = 0;
   for (Index i = 0; i < count; ++i) {
-    const Group& group = *groups[static_cast<std::size_t>(i)];
-    const Eigen::VectorXd apart = group.mean - groups.front()->mean - beyond;
-    head_.row(old_rows + i) = apart.transpose().cast<Scalar>();
-    head_factors_(old_rows + i) = std::sqrt(group.weight * unit);
-    variances += (group.discount * unit) * group.variances + (group.weight * unit) * apart.cwiseAbs2();
+    const auto& [group, weight, discount] = groups[static_cast<std::size_t>(i)];
+    const Index recent = i - static_cast<Index>(parts_.old.size()), rows = group->rows->rows();
+    if (recent < 0) {
+      kernels::copy<Scalar>(*group->rows, head_.middleRows(row, rows));
+      head_factors_.segment(row, rows).setConstant(std::sqrt(discount * unit));
+      diagonal += discount * unit * diagonal_beside<Scalar>(*group);
+      row += rows;
+    } else {
+      recent_factors_(recent) = std::sqrt(discount * unit);
+    }
+    const Eigen::VectorXd apart = group->mean - origin - beyond;
+    head_.row(old_rows + i) = apart.transpose().template cast<Scalar>();
+    head_factors_(old_rows + i) = std::sqrt(weight * unit);
+    variances += (discount * unit) * group->variances + (weight * unit) * apart.cwiseAbs2();
   }
+  diagonal_ = diagonal;
   variances_ = variances;
   trace_ = variances_.sum();
+}
+
+template <Storage Scalar>
+Vector OnlineTarget<Scalar>::class_shares() const {
+  Vector shares = class_weights();
+  const double sum = shares.sum();
+  if (sum > 0) shares /= sum;
+  return shares;
+}
+
+template <Storage Scalar>
+Block<double> OnlineTarget<Scalar>::class_means() const {
+  const Vector weights = class_weights();
+  Block<double> means = Block<double>::Zero(weights.size(), dim());
+  for (const std::vector<Group>* groups : {&parts_.old, &parts_.recent})
+    for (const Group& group : *groups)
+      means.row(group.label) += (group.weight / weights(group.label)) * group.mean.transpose();
+  return means;
 }
 
 template <Storage Scalar>

@@ -70,6 +70,66 @@ TEST_F(Follow, IsTheAlignerOfTheLibrary) {
   EXPECT_TRUE(mentions(done.err, {"4 batches", "S.npz"}));
 }
 
+TEST_F(Follow, BalancesByThePredictedClasses) {
+  const Matrix all = gaussian(60, dim, 2), source = Matrix::Constant(5, 1, 3);
+  Matrix labels = Matrix::Constant(60, 1, 3), probabilities = Matrix::Constant(60, 2, 0.5);
+  labels.bottomRows(20).setConstant(-7);
+  Matrix source_labels = source;
+  source_labels(4) = -7;
+  write("all.npy", all);
+  write("labels.npy", labels);
+  write("probabilities.npy", probabilities);
+  write("source.npy", source_labels);
+  const Texts options{"follow", "--rank",  "2",       "--half-life",     "4",         "--batch",
+                      "20",     "--quiet", "all.npy", "--source-labels", "source.npy"};
+  const auto follow = [&](const Texts& more) {
+    Texts arguments = options;
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run(arguments);
+  };
+  const auto done = follow({"--predicted", "labels.npy", "--state", "S.npz"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  OnlineAlignerOptions balanced{.rank = 2};
+  balanced.stream.half_life = 4;
+  balanced.stream.balance = ClassBalance{.shares = Vector(Eigen::Vector2d(0.2, 0.8)), .classes = {"-7", "3"}};
+  OnlineAligner<double> aligner(balanced);
+  for (Index first = 0; first < 60; first += 20) {
+    Predicted predicted;
+    predicted.labels.assign(20, first < 40 ? 1 : 0);
+    aligner.observe(all.middleRows(first, 20), {}, predicted);
+  }
+  const Json last = lines_of(done).back();
+  EXPECT_EQ(last["objective"].get<double>(), aligner.objective());
+  EXPECT_EQ(last["class_shares"]["-7"].get<double>(), aligner.target().class_shares()(0));
+  EXPECT_EQ(io::load_online<double>(path("S.npz")).factor(), aligner.factor());
+  EXPECT_EQ(follow({"--predicted", "probabilities.npy"}).exit_code, 0);
+
+  labels(30) = 4;
+  write("strange.npy", labels);
+  write("short.npy", Matrix(labels.topRows(59)));
+  labels(30) = 0.5;
+  write("fraction.npy", labels);
+  write("wide.npy", gaussian(60, 3, 1).cwiseAbs());
+  for (const auto& [more, parts] : std::vector<std::pair<Texts, Texts>>{
+           {{"--predicted", "strange.npy"}, {"strange.npy", "sample 30", "class 4", "-7, 3"}},
+           {{"--predicted", "short.npy"}, {"short.npy", "59 samples", "60"}},
+           {{"--predicted", "fraction.npy"}, {"label 30 is 0.5"}},
+           {{"--predicted", "wide.npy"}, {"60 x 3", "2 classes"}},
+           {{"--predicted", "labels.npy", "--predicted", "labels.npy"}, {"2 times for 1 files"}},
+           {{}, {"--source-labels", "--predicted"}}}) {
+    const auto refused = follow(more);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_TRUE(mentions(refused.err, parts)) << refused.err;
+  }
+  // A state that is balanced wants predictions, one that is not wants none.
+  auto refused = run({"follow", "--quiet", "--state", "S.npz", "all.npy"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(mentions(refused.err, {"S.npz", "balanced", "--predicted"})) << refused.err;
+  refused = run({"follow", "--quiet", "--rank", "2", "--predicted", "labels.npy", "all.npy"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_TRUE(mentions(refused.err, {"--source-labels"})) << refused.err;
+}
+
 TEST_F(Follow, GoesOnFromItsState) {
   Texts files;
   for (int i = 0; i < 6; ++i) {

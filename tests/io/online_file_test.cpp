@@ -17,7 +17,7 @@ using namespace itspace;
 using fixtures::expect_refused;
 using fixtures::Folder;
 
-constexpr Index dim = 9;
+constexpr Index dim = 30;
 
 template <class Scalar>
 Block<Scalar> batch(std::uint64_t number) {
@@ -35,7 +35,20 @@ std::vector<OnlineAlignerOptions> kinds() {
   all.step_size = StepSize::alpha(0.7);
   all.drift = DriftOptions{.run_length = 30, .reference_batches = 6, .rank = 2, .seed = 5};
   OnlineAlignerOptions samples{.rank = 1, .stream = {.half_life = 11.5, .unit = HalfLifeUnit::samples}};
-  return {forgetting, window, all, samples};
+  OnlineAlignerOptions balanced{.rank = 2, .stream = {.half_life = 4, .kept_rank = 3}};
+  balanced.stream.balance = ClassBalance{.shares = Vector(Eigen::Vector2d(0.3, 0.7)), .classes = {"7", "a name"}};
+  OnlineAlignerOptions nameless{.rank = 2, .stream = {.window = 3}};
+  nameless.stream.balance = ClassBalance{.shares = Vector(Eigen::Vector2d(1, 2)), .classes = {}};
+  return {forgetting, window, all, samples, balanced, nameless};
+}
+
+// Where it is asked for: one class in even batches, both in odd ones.
+Predicted predicted(const OnlineAlignerOptions& options, std::uint64_t number) {
+  Predicted classes;
+  for (std::uint64_t i = 0; options.stream.balance && i < 6; ++i) {
+    classes.labels.push_back(static_cast<Index>(i * number % 2));
+  }
+  return classes;
 }
 
 template <class Scalar>
@@ -53,19 +66,19 @@ void check_resumed() {
   for (const OnlineAlignerOptions& options : kinds()) {
     OnlineAligner<Scalar> straight(options);
     for (std::uint64_t i = 0; i < batches; ++i) {
-      straight.observe(batch<Scalar>(i));
+      straight.observe(batch<Scalar>(i), {}, predicted(options, i));
     }
     for (const std::uint64_t cut : {0U, 1U, 2U, 5U, 9U}) {
       SCOPED_TRACE(cut);
       const Folder folder;
       OnlineAligner<Scalar> first(options);
       for (std::uint64_t i = 0; i < cut; ++i) {
-        first.observe(batch<Scalar>(i));
+        first.observe(batch<Scalar>(i), {}, predicted(options, i));
       }
       io::save_online(folder / "state.npz", first);
       auto resumed = io::load_online<Scalar>(folder / "state.npz");
       for (std::uint64_t i = cut; i < batches; ++i) {
-        resumed.observe(batch<Scalar>(i));
+        resumed.observe(batch<Scalar>(i), {}, predicted(options, i));
       }
       expect_same(resumed, straight);
     }

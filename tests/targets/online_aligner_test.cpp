@@ -126,6 +126,25 @@ TEST(Aligner, MapsSamplesIntoTheFrameOfTheSource) {
   EXPECT_EQ(aligner.map(source_model, MapKind::mean).kind(), MapKind::mean);
 }
 
+TEST(Aligner, BeginsWhereItIsTold) {
+  constexpr Index d = 8, r = 2;
+  Source source(d, 8);
+  const Block<double> start = block<double>(Draw(9).gaussian(d, r)), batch = block<double>(source.batch(30));
+  OnlineAligner<double> aligner({.rank = r});
+  expect_throws_naming<std::invalid_argument>({"8 x 3", "rank = 2"},
+                                              [&] { aligner.begin_at(Block<double>::Zero(d, 3)); });
+  aligner.begin_at(start);
+  EXPECT_EQ(aligner.factor(), start);
+  expect_throws_naming<std::invalid_argument>({"5 columns", "8 rows"},
+                                              [&] { aligner.observe(Block<double>::Zero(3, 5)); });
+  const Observation seen = aligner.observe(batch);
+  const Oracle oracle = Oracle::of_covariance(entries(aligner.target()));
+  const Step& first = seen.trace->steps.front();
+  EXPECT_LE(std::abs(first.objective - oracle.objective(wide(start))),
+            first.resolution + Real(d) * eps_units<double>(oracle, wide(start)));
+  expect_throws_naming<std::invalid_argument>({"1 batches already"}, [&] { aligner.begin_at(start); });
+}
+
 TEST(Aligner, NothingToSeeIsSkippedAndABadBatchChangesNothing) {
   Source source(6, 7);
   OnlineAligner<double> aligner({.rank = 2, .drift = DriftOptions{.reference_batches = 4}});

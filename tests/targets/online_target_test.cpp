@@ -152,9 +152,9 @@ TYPED_TEST(Online, WithFewOldSamplesIsTheWeightedCovariance) {
 // With little room: the moments stay exact, Sigma stays a covariance and is off by no more than what was dropped.
 TYPED_TEST(Online, WithLittleRoomKeepsMeanVariancesTraceAndCounts) {
   rc::detail::checkGTest([] {
-    const Index dim = *rc::gen::inRange<Index>(2, 30).as("dim");
+    const Index dim = *rc::gen::inRange<Index>(2, 45).as("dim");
     OnlineOptions options = draw_forgetting();
-    options.kept_rank = *rc::gen::inRange<Index>(1, dim).as("kept");
+    options.kept_rank = *rc::gen::inRange<Index>(1, 10).as("kept");
     OnlineTarget<TypeParam> target;
     Definition truth;
     run<TypeParam>(options, draw_stream(dim, *rc::gen::element(0.0, 100.0).as("mean")), target, truth);
@@ -219,7 +219,7 @@ TEST(Online, HalfLifeAndEffectiveCount) {
 }
 
 TEST(Online, InfiniteHalfLifeDependsNeitherOnOrderNorOnCuts) {
-  constexpr Index d = 15, n = 60;
+  constexpr Index d = 25, n = 60;
   Draw draw(8);
   const Matrix all = features_with(n, eigenvalues_of(Spectrum::graded, d), 50, draw);
   const Matrix reversed = all.colwise().reverse();
@@ -242,7 +242,7 @@ TEST(Online, InfiniteHalfLifeDependsNeitherOnOrderNorOnCuts) {
 
 // 10,000 batches: no error piles up, memory does not grow.
 TYPED_TEST(Online, TenThousandBatches) {
-  constexpr Index d = 12, n = 5, kept = 4, batches = 10000;
+  constexpr Index d = 24, n = 5, kept = 4, batches = 10000;
   for (const double half_life : {never, 20.0}) {
     OnlineTarget<TypeParam> target({.half_life = half_life, .kept_rank = kept});
     Draw draw(9);
@@ -266,7 +266,7 @@ TYPED_TEST(Online, TenThousandBatches) {
     EXPECT_LE(std::abs(found.trace() - sigma.trace()), limit);
     EXPECT_GE(eigenvalues((found + found.transpose()) / 2)(d - 1), -limit);
     EXPECT_EQ(target.version(), std::uint64_t(batches));
-    EXPECT_LE(target.parts().old.rows->rows(), kept);
+    EXPECT_LE(target.parts().old.front().rows->rows(), kept + 16);
     EXPECT_EQ(target.parts().recent.size(), 1u);
   }
 }
@@ -279,7 +279,7 @@ TYPED_TEST(Online, RoundingOfOldRowsDoesNotPileUp) {
   for (Index i = 0; i < 3000; ++i) {
     target.update(block<TypeParam>(draw.gaussian(n, d)));
     if (i == 0) continue;
-    const auto& old = target.parts().old;
+    const auto& old = target.parts().old.front();
     const RealVector taken = real(*old.rows).cwiseAbs2().colwise().sum().transpose();
     for (Index j = 0; j < d; ++j) ASSERT_LE(taken(j), Real(old.variances(j)) * (1 + 4 * eps<TypeParam>)) << i;
   }
@@ -288,7 +288,7 @@ TYPED_TEST(Online, RoundingOfOldRowsDoesNotPileUp) {
 TYPED_TEST(Online, AnyScaleOfValuesAndWeights) {
   const double largest = std::is_same_v<TypeParam, float> ? 1e17 : 1e150;
   Draw draw(10);
-  const Matrix z = features_with(40, eigenvalues_of(Spectrum::power_law, 20), 1, draw);
+  const Matrix z = features_with(40, eigenvalues_of(Spectrum::power_law, 30), 1, draw);
   for (const double scale : {1.0, largest, 1 / largest}) {
     for (const double weight : {1.0, 1e100, 1e-100}) {
       OnlineTarget<TypeParam> target({.half_life = 2, .kept_rank = 5});
