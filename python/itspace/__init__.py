@@ -26,6 +26,7 @@ from ._distance import (
     truncate,
     truncate_factor,
 )
+from ._follow import FollowGate
 from ._map import TransportMap
 from ._models import LowRankGaussian, model_of, model_of_features
 from ._online import Drift, Observation, OnlineAligner
@@ -43,6 +44,7 @@ __all__ = [
     "BatchResult",
     "CovarianceOperator",
     "Drift",
+    "FollowGate",
     "FrechetAccumulator",
     "Kept",
     "LowRankGaussian",

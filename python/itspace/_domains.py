@@ -99,6 +99,18 @@ def is_target(y: Any, shape: tuple[int, ...]) -> bool:
     return False
 
 
+def labels_of(y: Any, n_samples: int) -> np.ndarray[Any, Any] | None:
+    """Class labels, where y is such: one value for each sample, no fractions. Of anything else nothing is made."""
+    if y is None:
+        return None
+    labels = np.asarray(y)
+    if labels.shape != (n_samples,) or labels.dtype.kind not in "iubUf":
+        return None
+    if labels.dtype.kind == "f" and not np.array_equal(labels, np.trunc(labels)):
+        return None
+    return labels
+
+
 def source_rows(sample_domain: Any, n_samples: int) -> np.ndarray[Any, Any]:
     domain = check_array(sample_domain, ensure_2d=False, dtype=None, input_name="sample_domain")
     if domain.shape != (n_samples,):

@@ -220,7 +220,7 @@ class OnlineAligner:
             by_class,
         )
 
-    def _predicted(self, predicted: Optional[Array]) -> Tuple[Optional[List[int]], Optional[Array]]:
+    def _predicted(self, predicted: Optional[Array]) -> Tuple[Optional[List[int]], Any]:
         """As numbers of classes, or as probabilities."""
         if predicted is None:
             return None, None

@@ -26,8 +26,10 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 import itspace
 from itspace import _compare, _gate, _witness
 from itspace._arrays import refuse_masked, seed_of
-from itspace._domains import check_integer, is_target, source_rows, target_folds
+from itspace._domains import check_integer, is_target, labels_of, source_rows, target_folds
+from itspace._follow import Followed, FollowGate
 from itspace._heads import answers_of
+from itspace._sources import into_barycenter
 
 __all__ = ["CovarianceAligner", "target_folds"]
 
@@ -71,6 +73,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         a large condition number.
     warm_start : bool, default=False
         Let :meth:`adapt` start from the factor of the last target instead of the source's: for targets that drift.
+    half_life : float, default=inf
+        Of :meth:`partial_fit`: batches after which a sample of the target weighs half. Infinite: nothing is forgotten.
+    sources : {"barycenter", "pool"}, default="barycenter"
+        What becomes of several source domains.
     random_state : int, RandomState instance or None, default=0
         Seed of the random directions (guard columns, completion of singular cases). The default repeats itself.
 
@@ -102,6 +108,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         a target sample is moved), ``relative_displacement`` (its root in units of the target's spread), ``gate`` (the
         map in use and why), ``label_shift`` (what can be said of it) and ``warnings`` (sentences). Numbers are NaN before a
         target was given.
+    source_maps_ : dict
+        Of several sources: the map of each, by its value of ``sample_domain``, into the frame of their barycenter.
     rank_ : int
         The rank in use.
     n_features_in_ : int
@@ -127,8 +135,14 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     through the map as if they were target, and pull the score down. The weights, which are 0 for target rows, must not
     reach the scorer, and without ``set_score_request(sample_weight=False)`` on it every score is NaN.
 
-    ``y`` is ignored. There is no ``partial_fit``: a target that is updated batch by batch needs an online covariance,
-    which the library does not have yet; ``adapt`` with ``warm_start=True`` follows whole batches.
+    **Several sources** (different positive values of ``sample_domain``) are moved into one frame first, that of their
+    barycenter, each by a map of its own; `fit_transform` and `transform` give their rows in that frame. With
+    ``sources="pool"`` they are taken as one domain, as they are.
+
+    **Streams.** :meth:`partial_fit` follows a target batch by batch with :class:`itspace.OnlineAligner`: ``half_life``
+    says after how many batches a sample weighs half.
+
+    ``y`` is ignored, but for the shares of the source's classes, which ``partial_fit(..., predicted=...)`` needs.
 
     Examples
     --------
@@ -147,6 +161,17 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     []
     """
 
+    _source: _compare.Source
+    _source_remainder: float
+    _stream: itspace.OnlineAligner | None
+    _asked: FollowGate | None
+    _labels: np.ndarray[Any, Any] | None
+    source_factor_: Any
+    source_mean_: Any
+    source_maps_: dict[float, itspace.TransportMap]
+    trace_: dict[str, Any] | None
+    map_: itspace.TransportMap | None
+
     # Routed without a call of set_fit_request: the aligner has no use without a second domain.
     __metadata_request__fit = {"sample_domain": True}
     __metadata_request__transform = {"sample_domain": True}
@@ -163,6 +188,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         guard: int | None = None,
         floor: float = 1e-6,
         warm_start: bool = False,
+        half_life: float = np.inf,
+        sources: Literal["barycenter", "pool"] = "barycenter",
         random_state: Any = 0,
     ) -> None:
         self.rank = rank
@@ -174,6 +201,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.guard = guard
         self.floor = floor
         self.warm_start = warm_start
+        self.half_life = half_life
+        self.sources = sources
         self.random_state = random_state
 
     def fit(
@@ -202,7 +231,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Xt : array-like of shape (n_target, n_features), optional
             Target samples.
         sample_domain : array-like of shape (n_samples,), optional
-            The domain of each row of X: positive is source, negative is target. Several of a sign are pooled.
+            The domain of each row of X: positive is source, negative is target. Several sources are moved into the frame
+            of their barycenter (see `sources`); several targets are pooled.
         head : object with ``predict`` or callable, optional
             As in :meth:`adapt`; of use with a target alone.
 
@@ -219,7 +249,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             raise ValueError("the target was given twice, as Xt and as rows of sample_domain; pass one of them")
         X = self._check(X, name, reset=True)
         if Xt is None and sample_domain is None and is_target(y, X.shape):
-            Xt = y
+            Xt, y = y, None
+        self._check_parameters()
+        labels = labels_of(y, len(X))
+        self.source_maps_ = {}
         if sample_domain is not None:
             is_source = source_rows(sample_domain, len(X))
             if is_source.all() or not is_source.any():
@@ -228,16 +261,23 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                     f"sample_domain has no {side} rows ({sign} values) among {len(X)}; "
                     "fit needs both domains: leave sample_domain out to fit the source alone"
                 )
+            domains = np.asarray(sample_domain)[is_source]
+            labels = None if labels is None else labels[is_source]
             X, Xt = X[is_source], X[~is_source]
+            if self.sources == "barycenter" and len(np.unique(domains)) > 1:
+                rank = itspace.auto_rank(itspace.Target.from_features(X)) if self.rank == "auto" else int(self.rank)
+                X, self.source_maps_ = into_barycenter(
+                    X, domains, rank=min(rank, X.shape[1]), floor=self.floor, seed=self._seed()
+                )
         elif Xt is not None:
             Xt = self._check(Xt, "Xt", reset=False)
-        self._check_parameters()
         self._check_head(head)
         if head is not None and Xt is None:
             raise ValueError(
                 "head was given without a target, and there is nothing to decide; pass it to adapt(Xt, head=...)"
             )
         self._fit_source(X)
+        self._labels = labels
         if Xt is not None:
             self._fit_target(Xt, self.source_factor_, head)
         return self
@@ -267,6 +307,60 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._fit_target(Xt, self.factor_ if warm else self.source_factor_, head)
         return self
 
+    def partial_fit(self, X: Any, y: Any = None, *, head: Any = None, predicted: Any = None) -> CovarianceAligner:
+        """Follow a target batch by batch; the source stays.
+
+        Each batch moves the covariance of the stream, `steps` certified steps follow it, and the map is made anew. Of an
+        aligner that was not fitted the first batch is the source. `fit` and `adapt` end the stream: the next batch begins
+        another.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The next batch of target samples.
+        y : ignored
+        head : object with ``predict`` or callable, optional
+            As in :meth:`adapt`. It is asked with each batch about the last 512 samples, as they are and under each map;
+            where nothing speaks for a map samples are left alone until a later batch.
+        predicted : array-like of shape (n_samples,) or (n_samples, n_classes), optional
+            What the classifier makes of the batch, labels or probabilities (columns in the order of sorted labels). Each
+            class then counts as much as among the labels that ``fit(X, y)`` had, however much of it comes: for streams
+            that come class by class. All batches of a stream, or none.
+
+        Returns
+        -------
+        self : CovarianceAligner
+        """
+        if not self.__sklearn_is_fitted__():
+            return self.fit(X, y)
+        X = self._check(X, "X", reset=False, min_samples=1)
+        self._check_parameters()
+        self._check_head(head)
+        if self.map == "scale+monge":
+            raise ValueError(
+                "map is 'scale+monge', which needs the target's samples at once; use adapt(Xt), or map='scale' or 'monge'"
+            )
+        if self._stream is None:
+            self._stream = self._new_stream(predicted is not None, X.dtype)
+        stream = self._stream
+        seen = stream.observe(X.astype(stream.dtype, copy=False), predicted=predicted)
+        if seen.result is None:  # fewer than two samples that differ: no covariance yet
+            return self
+        if seen.result.status == "not_finite":
+            raise ValueError("a product with the covariance of the stream is not finite; scale the samples down")
+        of_source = self._source
+        source = itspace.LowRankGaussian(
+            self.source_factor_, of_source.mean, self._source_remainder, of_source.deviations, False, of_source.samples
+        )
+        followed = Followed(source, stream.model(floor=self.floor), of_source.clusters)
+        self.factor_, self.target_mean_ = stream.factor, stream.mean
+        self.trace_, self.certified_ = seen.result.trace, bool(seen.result.certified)
+        self.report_ = self._decide_following(followed, source, X, head)
+        self.choice_ = self.report_.decision
+        self.map_ = None if self.choice_ == "none" else followed.map(self.choice_, self.shrink)
+        self.harm_report_ = self._harm(followed.shift, X, stream.effective_samples, stream.trace)
+        return self
+
     def transform(self, X: Any, *, sample_domain: Any = None) -> Any:
         """Move target samples into the source's frame.
 
@@ -274,7 +368,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ----------
         X : array-like of shape (n_samples, n_features)
         sample_domain : array-like of shape (n_samples,), optional
-            Rows with a positive value are source samples and come back unchanged. By default all are target.
+            Rows with a positive value are source samples and come back unchanged, or in the frame of the barycenter where
+            there were several sources. By default all are target.
 
         Returns
         -------
@@ -334,6 +429,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _check_parameters(self) -> None:
         check_integer("rank", self.rank, 1, or_text="auto")
         check_integer("steps", self.steps, 0)
+        if self.sources not in ("barycenter", "pool"):
+            raise ValueError(f"sources is {self.sources!r}; it must be 'barycenter' or 'pool'")
         if self.map not in _MAPS:
             raise ValueError(f"map is {self.map!r}; it must be one of {', '.join(map(repr, _MAPS))}")
 
@@ -345,6 +442,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _fit_source(self, Xs: np.ndarray[Any, Any]) -> None:
         self.rank_ = 0  # of the first factor, which the others follow
+        self._stream = None
         self._source = _compare.Source(Xs, self._fit_model, self._seed())
         # What the head is asked about the source, once there is one.
         self._asked: Any = _witness.some_rows(Xs, self._source.seed) if self.map == "auto" else None
@@ -352,9 +450,9 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.source_mean_ = self._source.mean
         self.factor_ = self.source_factor_
         self.target_mean_ = self.source_mean_
-        self.trace_: dict[str, Any] | None = None
+        self.trace_ = None
         self.certified_ = True
-        self.map_: itspace.TransportMap | None = None
+        self.map_ = None
         self.choice_ = "none"
         self.report_ = Bunch(decision="none", sentence=_NO_TARGET, evidence=None, shift=None, candidates={})
         self.harm_report_ = Bunch(
@@ -411,6 +509,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return result
 
     def _fit_target(self, Xt: np.ndarray[Any, Any], start: Any, head: Any) -> None:
+        self._stream = None
         target = self._target_of(Xt)
         result = self._align(target, start)
         model = itspace.model_of(target, result.factor, floor=self.floor)
@@ -429,7 +528,43 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.trace_ = result.trace
         self.certified_ = bool(result.certified)
         self.map_ = self._map_of(self.choice_, compared)
-        self.harm_report_ = self._harm(compared, Xt)
+        self.harm_report_ = self._harm(compared.shift, Xt, len(Xt), compared.target.trace, compared.noise_share)
+
+    def _new_stream(self, balanced: bool, dtype: Any) -> itspace.OnlineAligner:
+        if balanced and self._labels is None:
+            raise ValueError("predicted was given, and the source has no labels to take the shares of classes from: fit(X, y)")
+        self._asked = None
+        return itspace.OnlineAligner(
+            self.rank_,
+            steps=self.steps,
+            alpha=self.alpha,
+            half_life=self.half_life,
+            balance=self._labels if balanced else None,
+            start=self.source_factor_,
+            seed=self._seed(),
+            dtype=dtype,
+        )
+
+    def _decide_following(self, followed: Followed, source: itspace.LowRankGaussian, X: Any, head: Any) -> Bunch:
+        candidates: dict[str, Any] = {}
+        if self.map != "auto":
+            decision = _gate.Decision(self.map, "the map was asked for")
+        elif head is None:
+            decision = _gate.decide(followed.shift)
+        else:
+            if self._asked is None:
+                self._asked = FollowGate(source, head, kinds=("scale", "monge"), shrink=self.shrink)
+            self._asked.head = head
+            decision = self._asked.ask_about(followed, X)
+            candidates = self._asked.predictions
+        known = "none" in candidates and candidates["none"].information is not None
+        return Bunch(
+            decision=decision.choice,
+            sentence=decision.sentence,
+            evidence=None if self.map != "auto" else "moments" if head is None else "probabilities" if known else "labels",
+            shift=followed.shift._asdict(),
+            candidates={name: p._asdict() for name, p in candidates.items()},
+        )
 
     def _decide(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any], head: Any) -> Bunch:
         shift = compared.shift
@@ -462,21 +597,22 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return None
         return compared.map(kind, self.shrink and kind != "whiten")
 
-    def _harm(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any]) -> Bunch:
+    def _harm(
+        self, shift: _gate.Shift, Xt: np.ndarray[Any, Any], samples: float, spread: float, noise_share: float = np.nan
+    ) -> Bunch:
         moved = 0.0
         if self.map_ is not None:
             moved = self._squared_moves(self.map_, Xt) / len(Xt)
-        shift, spread = compared.shift, compared.target.trace
         warnings = []
         if not self.certified_:
             warnings.append("a step of the alignment broke its promise; see trace_")
-        if self.choice_ == "whiten" and compared.noise_share > 0.5:
-            warnings.append(f"{100 * compared.noise_share:.0f} % of the shift is noise, and whiten is not shrunk by it")
+        if self.choice_ == "whiten" and noise_share > 0.5:
+            warnings.append(f"{100 * noise_share:.0f} % of the shift is noise, and whiten is not shrunk by it")
         return Bunch(
-            noise_share=compared.noise_share,
+            noise_share=noise_share,
             mean_share=shift.mean_share,
             unexplained_mean=shift.unexplained,
-            samples=(self._source.samples, len(Xt)),
+            samples=(self._source.samples, samples),
             features=Xt.shape[1],
             displacement=moved,
             relative_displacement=float(np.sqrt(moved / spread)) if spread > 0 else (np.inf if moved > 0 else 0.0),
@@ -490,6 +626,9 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._check(X, "X", reset=False, min_samples=1)
         rows = slice(None) if sample_domain is None else ~source_rows(sample_domain, len(X))
         moved = X.copy()
+        for value, to_common in self.source_maps_.items() if sample_domain is not None else ():
+            of_domain = np.asarray(sample_domain) == value
+            moved[of_domain] = to_common.apply(X[of_domain])
         if self.map_ is not None:
             moved[rows] = (self.map_ if forward else self.map_.inverse()).apply(X[rows])
         return moved

@@ -3,11 +3,14 @@
 
 import copy
 import io
+import math
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
+import itspace  # noqa: E402
 from itspace.torch import AlignLayer  # noqa: E402
 from tensors import covariance_of, definition, randn  # noqa: E402
 from torch import nn  # noqa: E402
@@ -35,20 +38,56 @@ def test_a_batch_moves_the_state_by_one_step_of_the_formulas():
     X, Z = randn(100, 6, seed=1), drifted(randn(80, 6, seed=2))
     layer = AlignLayer(6, 2, momentum=0.25, dtype=torch.float64)
     layer(X)
-    Y, mean, remainder = layer.factor.clone(), layer.mean.clone(), layer.remainder.clone()
+    Y = layer.factor.clone()
     layer(Z)
-    sigma = covariance_of(Z)
+    # The covariance of both batches, the older one with three quarters of its weight; one full step toward it.
+    weights = torch.cat([torch.full((100,), 0.75), torch.ones(80)]).double()
+    sigma = torch.cov(torch.cat([X, Z]).T, aweights=weights)
     W = sigma @ Y
     values, vectors = torch.linalg.eigh(Y.T @ W)
-    B = W @ (vectors / values.sqrt()) @ vectors.T
-    stepped = 0.75 * Y + 0.25 * B
+    stepped = W @ (vectors / values.sqrt()) @ vectors.T
     assert torch.allclose(layer.factor, stepped, atol=1e-9)
-    assert torch.allclose(layer.mean, 0.75 * mean + 0.25 * Z.mean(dim=0))
+    assert torch.allclose(layer.mean, (weights[:, None] * torch.cat([X, Z])).sum(dim=0) / weights.sum())
     W = sigma @ stepped
     captured = (W.T @ W @ torch.linalg.inv(stepped.T @ W)).trace()
-    assert torch.isclose(layer.remainder, 0.75 * remainder + 0.25 * (sigma.trace() - captured) / 4, rtol=1e-9)
+    assert torch.isclose(layer.remainder, (sigma.trace() - captured) / 4, rtol=1e-9)
     assert layer.certified
     assert definition(layer.factor, sigma) < definition(Y, sigma)
+    assert torch.isclose(layer.samples, weights.sum() ** 2 / (weights**2).sum())
+
+
+def test_the_layer_is_an_online_aligner():
+    batches = [drifted(randn(60, 6, seed=seed)) for seed in range(5)]
+    layer = AlignLayer(6, 2, momentum=0.1, dtype=torch.float64)
+    for batch in batches:
+        layer(batch)
+    start = itspace.start_from(itspace.Target.from_features(np.from_dlpack(batches[0])), 2)
+    aligner = itspace.OnlineAligner(2, steps=1, half_life=-1 / math.log2(0.9), start=start)
+    for batch in batches:
+        aligner.observe(np.from_dlpack(batch))
+    assert torch.equal(layer.factor, torch.from_dlpack(aligner.factor))
+    assert torch.equal(layer.mean, torch.from_dlpack(aligner.mean))
+    forgets_all = AlignLayer(6, 2, momentum=1.0, dtype=torch.float64)
+    for batch in batches:
+        forgets_all(batch)
+    assert torch.allclose(forgets_all.mean, batches[-1].mean(dim=0))
+
+
+def test_a_loaded_layer_follows_on_with_the_same_bits():
+    batches = [drifted(randn(60, 6, seed=seed)) for seed in range(6)]
+    straight, halted = AlignLayer(6, 2, dtype=torch.float64), AlignLayer(6, 2, dtype=torch.float64)
+    for batch in batches[:3]:
+        straight(batch)
+        halted(batch)
+    loaded = AlignLayer(6, 2, dtype=torch.float64)
+    loaded.load_state_dict(halted.state_dict())
+    copied = copy.deepcopy(halted)
+    for batch in batches[3:]:
+        for layer in (straight, loaded, copied):
+            layer(batch)
+    for layer in (loaded, copied):
+        assert torch.equal(layer.factor, straight.factor) and torch.equal(layer.mean, straight.mean)
+        assert layer.num_batches_tracked == 6
 
 
 def test_momentum_none_is_the_plain_average():
@@ -95,7 +134,9 @@ def test_following_a_target_brings_it_into_the_reference_frame():
             layer(target)
         moved = layer.eval()(target)
     assert torch.allclose(moved.mean(dim=0), source.mean(dim=0), atol=1e-6)
-    assert torch.allclose(covariance_of(moved), covariance_of(source), atol=1e-3)
+    # A batch that comes again counts as new samples: the stream divides by their number, the reference by n - 1.
+    counted = (399 / 400) / (1 - 1 / float(layer.samples))
+    assert torch.allclose(counted * covariance_of(moved), covariance_of(source), atol=1e-3)
 
 
 def test_eval_changes_nothing_and_needs_no_batch_size():
@@ -252,17 +293,6 @@ def test_the_gate_is_part_of_the_state():
     other = AlignLayer(6, 5, dtype=torch.float64)
     other.load_state_dict(layer.state_dict())
     assert not other.is_open and other.eval()(source) is source
-
-
-def test_samples_behind_the_state_are_counted_as_the_variance_of_the_average():
-    layer = AlignLayer(3, 1, momentum=0.25, dtype=torch.float64)
-    shares = torch.tensor([1.0], dtype=torch.float64)
-    counts = [40, 60, 80]
-    for k, count in enumerate(counts):
-        layer(randn(count, 3, seed=k))
-        if k:
-            shares = torch.cat([0.75 * shares, torch.tensor([0.25], dtype=torch.float64)])
-    assert torch.isclose(layer.samples, 1 / (shares**2 / torch.tensor(counts)).sum())
 
 
 def test_gate_needs_a_map():

@@ -114,7 +114,7 @@ TEST_F(Follow, BalancesByThePredictedClasses) {
            {{"--predicted", "strange.npy"}, {"strange.npy", "sample 30", "class 4", "-7, 3"}},
            {{"--predicted", "short.npy"}, {"short.npy", "59 samples", "60"}},
            {{"--predicted", "fraction.npy"}, {"label 30 is 0.5"}},
-           {{"--predicted", "wide.npy"}, {"60 x 3", "2 classes"}},
+           {{"--predicted", "wide.npy"}, {"20 x 3", "2 classes"}},
            {{"--predicted", "labels.npy", "--predicted", "labels.npy"}, {"2 times for 1 files"}},
            {{}, {"--source-labels", "--predicted"}}}) {
     const auto refused = follow(more);
