@@ -67,3 +67,20 @@ def test_fid_without_sqrtm(tmp_path):
     for line in (line for line in text.splitlines() if "to itself" in line):
         _, from_features, from_covariances, _ = (float(v) for v in line.split()[-4:])
         assert 0 <= from_features < 1e-12 and 0 <= from_covariances < 1e-9
+
+
+def test_covariance_kmeans(tmp_path):
+    text = run("covariance_kmeans", tmp_path, "--trials", "120")
+    ours, entries = (float(line.split()[0]) for line in text.splitlines() if "k-means" in line and line.startswith("  "))
+    assert ours > entries + 0.1
+
+
+def test_following_a_stream_names_the_data_it_lacks(tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / "following_a_stream.py"), "--data", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "MPLCONFIGDIR": str(tmp_path)},
+        cwd=tmp_path,
+    )
+    assert done.returncode == 1 and "gas_drift_128 is absent" in done.stderr
