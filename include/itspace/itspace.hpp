@@ -17,10 +17,12 @@
 #include <itspace/online_target.hpp>
 #include <itspace/random.hpp>
 #include <itspace/rank.hpp>
+#include <itspace/row_source.hpp>
 #include <itspace/shift_noise.hpp>
 #include <itspace/shift_test.hpp>
 #include <itspace/shrinkage.hpp>
 #include <itspace/start.hpp>
+#include <itspace/streamed.hpp>
 #include <itspace/target.hpp>
 #include <itspace/targets.hpp>
 #include <itspace/threads.hpp>

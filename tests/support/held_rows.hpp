@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows in memory as a source, handed out in pieces of its own size, as files and Python's iterables do.
+#pragma once
+
+#include <itspace/row_source.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace itspace::test {
+
+template <Storage Data>
+class HeldRows : public RowSource<Data> {
+ public:
+  explicit HeldRows(Block<Data> rows, Index piece = 5) : values(std::move(rows)), piece_(piece) {}
+
+  Index cols() const override { return values.cols(); }
+  std::optional<Index> rows() const override { return values.rows(); }
+  void restart() override {
+    next_ = 0;
+    ++restarts;
+  }
+  Index read(BlockView<Data> out) override {
+    const Index count = std::min({out.rows(), piece_, values.rows() - next_});
+    if (count > 0) out.topRows(count) = values.middleRows(next_, count);
+    next_ += count;
+    return count;
+  }
+
+  Block<Data> values;
+  Index restarts = 0;
+
+ private:
+  Index next_ = 0, piece_;
+};
+
+}  // namespace itspace::test
