@@ -66,3 +66,17 @@ if(ITSPACE_WITH_MPI)
 else()
   message(STATUS "itspace::mpi is not built (ITSPACE_MPI=${ITSPACE_MPI})")
 endif()
+
+# HDF5, by its C interface. Debian keeps the serial one in folders of its own.
+set(ITSPACE_WITH_HDF5 OFF)
+if((ITSPACE_HDF5 STREQUAL "AUTO" AND BUILD_SHARED_LIBS AND NOT ITSPACE_BUILD_PYTHON) OR
+   (NOT ITSPACE_HDF5 STREQUAL "AUTO" AND ITSPACE_HDF5))
+  find_path(ITSPACE_HDF5_INCLUDE NAMES hdf5.h PATH_SUFFIXES hdf5/serial)
+  find_library(ITSPACE_HDF5_LIBRARY NAMES hdf5_serial hdf5 PATH_SUFFIXES hdf5/serial)
+  if(ITSPACE_HDF5_INCLUDE AND ITSPACE_HDF5_LIBRARY)
+    set(ITSPACE_WITH_HDF5 ON)
+  elseif(NOT ITSPACE_HDF5 STREQUAL "AUTO")
+    message(FATAL_ERROR "ITSPACE_HDF5=${ITSPACE_HDF5} needs hdf5.h and libhdf5 (Debian: libhdf5-dev)")
+  endif()
+endif()
+message(STATUS "Datasets of HDF5 files are read: ${ITSPACE_WITH_HDF5} (ITSPACE_HDF5=${ITSPACE_HDF5})")

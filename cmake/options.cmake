@@ -21,6 +21,14 @@ set_property(CACHE ITSPACE_CUDA PROPERTY STRINGS AUTO ON OFF)
 # The same for MPI.
 set(ITSPACE_MPI ${itspace_cuda_default} CACHE STRING "Build itspace::mpi, runs over many processes: AUTO, ON or OFF")
 set_property(CACHE ITSPACE_MPI PROPERTY STRINGS AUTO ON OFF)
+# AUTO: where libhdf5 is found and itspace is a shared library. A static one would leave it to whoever links it, and the
+# Python module stands alone and has h5py.
+set(itspace_hdf5_default OFF)
+if(PROJECT_IS_TOP_LEVEL)
+  set(itspace_hdf5_default AUTO)
+endif()
+set(ITSPACE_HDF5 ${itspace_hdf5_default} CACHE STRING "Read datasets of HDF5 files: AUTO, ON or OFF")
+set_property(CACHE ITSPACE_HDF5 PROPERTY STRINGS AUTO ON OFF)
 option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_EXPERIMENTS "Build the demo and the experiments" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

@@ -35,13 +35,6 @@ struct Opened {
   std::optional<StoredMember> unchecked;  // where the checksum is still to be asked
 };
 
-[[noreturn]] void refuse_short(const NpyHeader& header, std::uint64_t held, std::string_view where) {
-  fail(
-      "{}: its header promises {} bytes of values (shape {}, {}), the file holds {}; it is truncated or its header is "
-      "damaged: copy or save it again",
-      where, header.value_bytes, shape_text(header.shape), name(header.type), held);
-}
-
 NpyHeader read_header(std::span<const std::byte> bytes, std::size_t& offset, std::string_view where) {
   offset = npy_values_offset(bytes.first(std::min(bytes.size(), npy_prelude_bytes)), where);
   if (offset > bytes.size()) {
@@ -55,9 +48,7 @@ Opened open_npy(std::span<const std::byte> bytes, std::shared_ptr<const void> ke
   Opened opened;
   std::size_t offset = 0;
   opened.header = read_header(bytes, offset, where);
-  if (opened.header.value_bytes > bytes.size() - offset) {
-    refuse_short(opened.header, bytes.size() - offset, where);
-  }
+  require_values(opened.header, bytes.size() - offset, where);
   opened.keep_alive = std::move(keep_alive);
   opened.values = bytes.data() + offset;
   return opened;

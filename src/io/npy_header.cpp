@@ -196,6 +196,15 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view wh
   return header;
 }
 
+void require_values(const NpyHeader& header, std::uint64_t held, std::string_view where) {
+  if (header.value_bytes > held) {
+    fail(
+        "{}: its header promises {} bytes of values (shape {}, {}), the file holds {}; it is truncated or its header "
+        "is damaged: copy or save it again",
+        where, header.value_bytes, shape_text(header.shape), name(header.type), held);
+  }
+}
+
 void require_matrix(std::span<const Index> shape, std::string_view where) {
   if (shape.size() > 2) {
     refuse_dimensions(shape.size(), shape_text(shape), where);

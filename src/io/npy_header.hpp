@@ -36,6 +36,9 @@ std::size_t npy_values_offset(std::span<const std::byte> prelude, std::string_vi
 // Reads the first npy_values_offset() bytes of the file.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, std::string_view where);
 
+// Refuses a file that holds fewer bytes behind its header than that promises.
+void require_values(const NpyHeader& header, std::uint64_t held, std::string_view where);
+
 // Refuses a stack of matrices, of three dimensions, where one matrix is asked for.
 void require_matrix(std::span<const Index> shape, std::string_view where);
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rows of files, one after the other, as a source for a streamed target (streamed.hpp).
+//
+//     io::RowFiles files({"2024-*.npy", "extra.h5:/features"});
+//     files.rows(); files.cols(); files.type();
+//     StreamedFeatures<float> target(files.source<float>());
+//
+// A file is an .npy in C order or a dataset of an HDF5 file (where this library was built with HDF5). Its header is
+// examined at once, its values are read with the rows, straight into the block that asks for them, and no more of it is
+// ever in memory. All files hold rows of the same length and type. A file that is not the one it was, by size, time or
+// place on the disk, ends the sweep.
+#pragma once
+
+#include <itspace/export.hpp>
+#include <itspace/row_source.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace itspace::io {
+
+struct RowFile;  // inside
+
+class ITSPACE_API RowFiles {
+ public:
+  // Names of .npy files, `file.h5:/path` of datasets, or patterns of either (*, ?, [a-z]), which stand for all files
+  // that match, in the order of their names. @throws std::runtime_error that names the file, or both files.
+  explicit RowFiles(const std::vector<std::string>& names);
+
+  Index rows() const { return rows_; }
+  Index cols() const { return cols_; }
+  const std::string& type() const { return type_; }  // "float32", ...: that of all files
+  std::uint64_t bytes() const { return bytes_; }     // of the values
+  // What reading takes beside the blocks that are read into: the chunks of a dataset that are unpacked.
+  std::uint64_t reader_bytes() const { return reader_bytes_; }
+  std::vector<std::filesystem::path> paths() const;
+
+  // The rows as they lie in the files, converted to Data. Each has a place of its own.
+  template <Storage Data>
+  std::shared_ptr<RowSource<Data>> source() const;
+
+ private:
+  std::shared_ptr<const std::vector<RowFile>> files_;
+  Index rows_ = 0, cols_ = 0;
+  std::string type_;
+  std::uint64_t bytes_ = 0, reader_bytes_ = 0;
+};
+
+// Whether a name is one that only RowFiles opens: a pattern, or a dataset of an HDF5 file.
+ITSPACE_API bool names_row_files(const std::string& name);
+
+}  // namespace itspace::io

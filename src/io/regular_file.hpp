@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A regular file that is open for reading, and how to tell that it is still the one that was opened before.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace itspace::io {
+
+struct FileState {
+  std::uint64_t device = 0, inode = 0, size = 0;
+  std::int64_t seconds = 0, nanoseconds = 0;  // of its last change
+
+  bool operator==(const FileState&) const = default;
+};
+
+// @throws std::runtime_error for each way a path can be wrong: missing, a folder, a pipe, empty.
+class RegularFile {
+ public:
+  explicit RegularFile(const std::filesystem::path& path);
+  ~RegularFile();
+  RegularFile(const RegularFile&) = delete;
+  RegularFile& operator=(const RegularFile&) = delete;
+
+  int descriptor() const { return fd_; }
+  FileState state() const;  // as it is now
+
+  // Fills `out` from `offset` on; fewer bytes only where the file ends.
+  std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  int fd_ = -1;
+};
+
+// @throws std::runtime_error unless both are the same: the file was written to or replaced in between.
+void require_unchanged(const std::filesystem::path& path, const FileState& before, const FileState& now);
+
+}  // namespace itspace::io

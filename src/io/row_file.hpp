@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One file of rows: what is known of it, and rows out of it.
+#pragma once
+
+#include <itspace/row_files.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "npy_header.hpp"
+#include "regular_file.hpp"
+
+namespace itspace::io {
+
+struct RowFile {
+  std::filesystem::path path;
+  std::string dataset;  // of an HDF5 file, empty for an .npy
+  Index rows = 0, cols = 0;
+  ElementType type = ElementType::float64;
+  bool big_endian = false;
+  std::uint64_t offset = 0;        // of the values in an .npy
+  std::uint64_t reader_bytes = 0;  // RowFiles::reader_bytes
+  FileState state;
+
+  std::string name() const;  // for messages, in quotes
+  std::uint64_t bytes() const {
+    return static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(cols) * size_in_bytes(type);
+  }
+};
+
+// An open file of rows.
+template <Storage Data>
+class OpenRowFile {
+ public:
+  virtual ~OpenRowFile() = default;
+  // Rows first, first + 1, ... @pre `out` is contiguous and they are rows of the file.
+  virtual void read(Index first, BlockView<Data> out) = 0;
+};
+
+// Examines the header. `name` may end in ":/path".
+RowFile examine_npy(const std::filesystem::path& path);
+RowFile examine_dataset(const std::filesystem::path& path, const std::string& dataset);
+
+// `file` is open as well, so that its state can be asked.
+template <Storage Data>
+std::unique_ptr<OpenRowFile<Data>> open_npy_rows(const RowFile& info, const RegularFile& file);
+template <Storage Data>
+std::unique_ptr<OpenRowFile<Data>> open_dataset_rows(const RowFile& info);
+
+}  // namespace itspace::io

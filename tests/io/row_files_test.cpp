@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rows of many files are the rows of one array, whatever the pieces they are read in; and a word for each way that
+// files can be wrong, or become so while they are read.
+#include <gtest/gtest.h>
+
+#include <itspace/row_files.hpp>
+#include <itspace/streamed.hpp>
+
+#include <fstream>
+
+#include "fixtures.hpp"
+
+namespace {
+
+using namespace itspace;
+using fixtures::expect_refused;
+using fixtures::Folder;
+
+std::string floats(Index rows, Index cols, float first) {
+  std::string values;
+  for (Index i = 0; i < rows * cols; ++i) {
+    values += fixtures::raw(first + float(i), false);
+  }
+  return fixtures::npy_of("<f4", "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")", values);
+}
+
+template <Storage Data>
+Block<Data> read_all(RowSource<Data>& source, Index piece) {
+  source.restart();
+  Block<Data> whole(*source.rows(), source.cols()), rows(piece, source.cols());
+  Index first = 0;
+  while (const Index count = source.read(rows)) {
+    whole.middleRows(first, count) = rows.topRows(count);
+    first += count;
+  }
+  EXPECT_EQ(first, whole.rows());
+  return whole;
+}
+
+TEST(RowFiles, ListsAndPatternsAreOneArray) {
+  const Folder folder;
+  folder.write("part-1.npy", floats(3, 2, 0));
+  folder.write("part-2.npy", floats(1, 2, 6));
+  folder.write("part-3.npy", floats(0, 2, 8));
+  folder.write("part-4.npy", floats(5, 2, 8));
+  Block<float> expected(9, 2);
+  for (Index i = 0; i < 18; ++i) {
+    expected(i / 2, i % 2) = float(i);
+  }
+  const std::vector<std::string> pattern{(folder / "part-*.npy").string()};
+  const std::vector<std::string> list{(folder / "part-1.npy").string(), (folder / "part-[2-4].npy").string()};
+  for (const auto& names : {pattern, list}) {
+    const io::RowFiles files(names);
+    EXPECT_EQ(files.rows(), 9);
+    EXPECT_EQ(files.cols(), 2);
+    EXPECT_EQ(files.type(), "float32");
+    EXPECT_EQ(files.bytes(), 72U);
+    EXPECT_EQ(files.paths().size(), 4U);
+    const auto source = files.source<float>();
+    const auto wide = files.source<double>();
+    for (const Index piece : {1, 2, 4, 20}) {
+      EXPECT_EQ(read_all(*source, piece), expected) << piece;
+      EXPECT_EQ(read_all(*wide, piece), expected.cast<double>()) << piece;
+    }
+    EXPECT_NE(source->place_of(4).find("part-4.npy': row 0"), std::string::npos) << source->place_of(4);
+  }
+}
+
+TEST(RowFiles, OtherTypesAreConvertedAPieceAtATime) {
+  const Folder folder;
+  std::string big, bytes;
+  for (int i = 0; i < 15; ++i) {
+    big += fixtures::raw(double(i), true);
+    bytes += static_cast<char>(i);
+  }
+  for (const auto& [type, values] : {std::pair{">f8", big}, std::pair{"|u1", bytes}}) {
+    const auto path = folder.write("x.npy", fixtures::npy_of(type, "(5, 3)", values));
+    const auto rows = read_all(*io::RowFiles({path.string()}).source<float>(), 2);
+    for (Index i = 0; i < 15; ++i) {
+      EXPECT_EQ(rows(i / 3, i % 3), float(i)) << type;
+    }
+  }
+}
+
+TEST(RowFiles, FilesThatDoNotBelongTogetherAreBothNamed) {
+  const Folder folder;
+  const auto a = folder.write("a.npy", floats(3, 2, 0)).string();
+  const auto narrow = folder.write("narrow.npy", floats(3, 1, 0)).string();
+  const auto wide = folder.write("wide.npy", fixtures::npy_f8("(1, 2)", {1, 2})).string();
+  expect_refused([&] { io::RowFiles({a, narrow}); }, {"a.npy", "narrow.npy", "2", "1", "columns"});
+  expect_refused([&] { io::RowFiles({a, wide}); }, {"a.npy", "wide.npy", "float32", "float64"});
+}
+
+TEST(RowFiles, WhatIsNoFileOfRowsIsRefused) {
+  const Folder folder;
+  const auto refused = [&](const std::string& name, std::initializer_list<std::string_view> parts) {
+    expect_refused([&] { io::RowFiles({(folder / name).string()}); }, parts);
+  };
+  folder.write("fortran.npy", fixtures::npy_of("<f8", "(2, 2)", std::string(32, '\0'), true));
+  folder.write("short.npy", fixtures::npy_of("<f8", "(9, 2)", std::string(32, '\0')));
+  folder.write("cube.npy", fixtures::npy_of("<f8", "(1, 2, 2)", std::string(32, '\0')));
+  folder.write("text.npy", "not an array at all");
+  folder.write("a.npz", fixtures::zip({{"x.npy", floats(3, 2, 0)}}));
+  refused("fortran.npy", {"fortran.npy", "Fortran order", "C order"});
+  refused("short.npy", {"short.npy", "144 bytes", "32", "truncated"});
+  refused("cube.npy", {"cube.npy", "(1, 2, 2)"});
+  refused("text.npy", {"text.npy", "no .npy", "not an array"});
+  refused("a.npz", {"a.npz", "no .npy"});
+  refused("none.npy", {"none.npy", "does not exist"});
+  refused("none-*.npy", {"none-*.npy", "no file matches"});
+  refused("none.h5:/x", {"none.h5"});
+}
+
+TEST(RowFiles, AFileThatBecomesShorterEndsTheSweep) {
+  const Folder folder;
+  const auto path = folder.write("x.npy", floats(1000, 4, 0));
+  const auto source = io::RowFiles({path.string()}).source<float>();
+  Block<float> rows(100, 4);
+  ASSERT_EQ(source->read(rows), 100);
+  std::filesystem::resize_file(path, 128 + 150 * 16);
+  expect_refused([&] { source->read(rows); }, {"x.npy", "row 150 of 1000", "shorter"});
+  source->restart();
+  expect_refused([&] { source->read(rows); }, {"x.npy", "has changed", "16128 bytes", "2528"});
+}
+
+// Written to in place, and replaced by another of the same size: seen at the end of the sweep, or when the next begins.
+TEST(RowFiles, AFileThatChangesEndsTheSweep) {
+  const Folder folder;
+  const std::string content = floats(100, 4, 0);
+  const auto path = folder.write("x.npy", content);
+  const auto source = io::RowFiles({path.string()}).source<float>();
+  Block<float> rows(50, 4);
+  ASSERT_EQ(source->read(rows), 50);
+  {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(std::streamoff(content.size() - 1));
+    file.put('\x41');
+  }
+  std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  expect_refused([&] { source->read(rows); }, {"x.npy", "has changed", "written to"});
+  const auto other = io::RowFiles({path.string()}).source<float>();
+  std::filesystem::rename(folder.write("y.npy", content), path);
+  expect_refused([&] { other->read(rows); }, {"x.npy", "has changed", "replaced"});
+}
+
+TEST(RowFiles, AValueThatIsNotFiniteIsNamedByFileRowAndColumn) {
+  const Folder folder;
+  const auto a = folder.write("a.npy", floats(20, 3, 0)).string();
+  std::string content = floats(20, 3, 0);
+  const std::string nan = fixtures::raw(std::numeric_limits<float>::quiet_NaN(), false);
+  content.replace(content.size() - 60 * 4 + (7 * 3 + 2) * 4, 4, nan);
+  const auto b = folder.write("b.npy", content).string();
+  const StreamedFeatures<float> target(io::RowFiles({a, b}).source<float>());
+  try {
+    target.trace();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const std::invalid_argument& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("b.npy': row 7, column 2 is nan"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
