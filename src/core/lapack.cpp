@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lapack.hpp"
 
+#include "kernels/small_products.hpp"
 #include "kernels/small_svd.hpp"
 
 #include "core/require.hpp"
@@ -66,7 +67,14 @@ bool small_eigenpairs(const Small& a, SmallVector& values, Small* vectors) {
   const Eigen::SelfAdjointEigenSolver<Small> solver(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
   if (solver.info() != Eigen::Success) return false;
   values = solver.eigenvalues();
-  if (vectors) *vectors = solver.eigenvectors();
+  if (!vectors) return true;
+  // V <- V (3 I - V'V)/2: orthonormal to the last digits, which the iteration alone does not leave.
+  const Small& v = solver.eigenvectors();
+  Small half = -0.5 * kernels::transposed_times(v, v);
+  half.diagonal().array() += 1.5;
+  *vectors = kernels::times(v, half);
+  values = vectors->cwiseProduct(kernels::times(a.selfadjointView<Eigen::Lower>(), *vectors)).colwise().sum();
+  std::sort(values.begin(), values.end());  // by no more than rounding
   return true;
 }
 

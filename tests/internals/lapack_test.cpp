@@ -7,7 +7,11 @@
 #include <itspace/random.hpp>
 
 #include <gtest/gtest.h>
+
 #include <lapacke.h>
+#include <Eigen/QR>
+#include <algorithm>
+#include <cmath>
 
 #include <algorithm>
 #include <limits>
@@ -118,11 +122,11 @@ TEST(BlasInt, TheLowerLimitEndsWithItsScope) {
 
 // Each limit lies between what the first method needs and what the second does.
 TEST(LapackSizes, EigenvaluesTurnToTheMethodWithTheShorterWorkArray) {
-  const Index n = 80;
+  const Index n = 140;  // smaller ones do not go to LAPACK
   const Small a = random_covariance(n);
-  const LowerBlasLimitForTests lower(10000);
-  ASSERT_GT(lapack_work::dsyevd(n, true), 10000);
-  ASSERT_LE(lapack_work::dsyev(n), 10000);
+  const LowerBlasLimitForTests lower(20000);
+  ASSERT_GT(lapack_work::dsyevd(n, true), 20000);
+  ASSERT_LE(lapack_work::dsyev(n), 20000);
   SmallVector values;
   Small vectors;
   ASSERT_TRUE(symmetric_eigen(a, values, vectors));
@@ -142,21 +146,43 @@ TEST(LapackSizes, SingularValuesTurnToTheMethodWithTheShorterWorkArray) {
   }
 }
 
+// Without LAPACK, and as accurate: also where eigenvalues are equal, or spread over many orders.
+TEST(SmallEigen, IsADecomposition) {
+  for (const Index n : {1, 2, 16, 72, 128})
+    for (const double spread : {0.0, 1.0, 6.0}) {
+      const Small q = Eigen::HouseholderQR<Small>(random_matrix(n, n)).householderQ();
+      SmallVector exact(n);
+      for (Index i = 0; i < n; ++i) exact(i) = std::pow(1 + static_cast<double>(n - 1 - i), -spread);
+      Small a = q * exact.asDiagonal() * q.transpose();
+      a = 0.5 * (a + a.transpose()).eval();
+      SmallVector values, alone;
+      Small vectors;
+      ASSERT_TRUE(symmetric_eigen(a, values, vectors));
+      ASSERT_TRUE(symmetric_eigenvalues(a, alone));
+      const double unit = static_cast<double>(n) * std::numeric_limits<double>::epsilon();
+      EXPECT_LT(ratio(vectors * values.asDiagonal() * vectors.transpose() - a, a), ratio_limit) << n << ", " << spread;
+      EXPECT_LT((vectors.transpose() * vectors - Small::Identity(n, n)).norm(), unit) << n << ", " << spread;
+      EXPECT_LT((values - exact).norm(), ratio_limit * unit * exact.norm()) << n << ", " << spread;
+      EXPECT_LT((alone - exact).norm(), ratio_limit * unit * exact.norm()) << n << ", " << spread;
+      EXPECT_TRUE(std::is_sorted(values.begin(), values.end()));
+    }
+}
+
 TEST(LapackSizes, BeyondEveryMethodIsRefusedInWords) {
-  const Index n = 60;
+  const Index n = 140;
   const Small a = random_covariance(n);
   SmallVector values;
   Small vectors = a;
   Svd parts;
   const LowerBlasLimitForTests lower(4000);
-  expect_parts(refusal([&] { symmetric_eigen(a, values, vectors); }), {"60 x 60", "dsyev", "4000", "projection"});
-  expect_parts(refusal([&] { symmetric_eigenvalues(a, values); }), {"60 x 60", "dsyev", "4000"});
-  expect_parts(refusal([&] { svd(a, SvdSize::thin, parts); }), {"60 x 60", "dgesvd", "4000"});
-  expect_parts(refusal([&] { singular_values(a, values); }), {"60 x 60", "dgesvd", "4000"});
-  expect_parts(refusal([&] { leading_eigenpairs(vectors, 2, values, nullptr); }), {"60 x 60", "dsyevr", "4000"});
+  expect_parts(refusal([&] { symmetric_eigen(a, values, vectors); }), {"140 x 140", "dsyev", "4000", "projection"});
+  expect_parts(refusal([&] { symmetric_eigenvalues(a, values); }), {"140 x 140", "dsyev", "4000"});
+  expect_parts(refusal([&] { svd(a, SvdSize::thin, parts); }), {"140 x 140", "dgesvd", "4000"});
+  expect_parts(refusal([&] { singular_values(a, values); }), {"140 x 140", "dgesvd", "4000"});
+  expect_parts(refusal([&] { leading_eigenpairs(vectors, 2, values, nullptr); }), {"140 x 140", "dsyevr", "4000"});
   double least = 0;
-  expect_parts(refusal([&] { smallest_eigenvalue(vectors, least); }), {"60 x 60", "dsyevr", "4000"});
-  expect_parts(refusal([&] { qr_triangle(vectors); }), {"60 x 60", "dgeqrf", "4000"});
+  expect_parts(refusal([&] { smallest_eigenvalue(vectors, least); }), {"140 x 140", "dsyevr", "4000"});
+  expect_parts(refusal([&] { qr_triangle(vectors); }), {"140 x 140", "dgeqrf", "4000"});
 }
 
 TEST(LapackSizes, EverySizeHandedToBlasIsCounted) {
