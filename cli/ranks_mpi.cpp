@@ -291,13 +291,23 @@ class SpreadRun {
   std::optional<StartInput> start_;  // of rank 0
 };
 
+// Whether the launcher has begun to end this job: another rank has spoken, and the signal is here.
+bool is_being_ended(std::chrono::seconds patience) {
+  if (interrupt_asked()) return false;  // by an earlier signal, which says nothing
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!interrupt_asked() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  return interrupt_asked();
+}
+
 // The others may have met the same, and one message is enough: the lowest rank that is there speaks first.
 [[noreturn]] void leave(const mpi::Communicator& ranks, const std::string& what, bool all_meet_it) {
-  constexpr int seconds_later[] = {0, 1, 2};
-  if (all_meet_it) std::this_thread::sleep_for(std::chrono::seconds(seconds_later[std::min(ranks.rank(), 2)]));
-  speak_up();
-  print_error(fmt::format("on rank {} of {}: {}\nthe job is ended, and no result was written", ranks.rank(),
-                          ranks.size(), what));
+  constexpr std::chrono::seconds later[] = {std::chrono::seconds(0), std::chrono::seconds(3), std::chrono::seconds(6)};
+  if (!all_meet_it || ranks.rank() == 0 || !is_being_ended(later[std::min(ranks.rank(), 2)])) {
+    speak_up();
+    print_error(fmt::format("on rank {} of {}: {}\nthe job is ended, and no result was written", ranks.rank(),
+                            ranks.size(), what));
+  }
   mpi::abort_job(exit_code::environment);
 }
 
