@@ -6,6 +6,7 @@
 #include <itspace/align.hpp>
 #include <itspace/barycenter.hpp>
 #include <itspace/batch.hpp>
+#include <itspace/checkpoint.hpp>
 #include <itspace/covariance.hpp>
 #include <itspace/distance.hpp>
 #include <itspace/drift_alarm.hpp>

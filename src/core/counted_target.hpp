@@ -27,6 +27,7 @@ class CountedTarget {
   Index factor_cols() const { return target_.factor_cols(); }
   Index version() const { return static_cast<Index>(target_.version()); }
   Index passes() const { return passes_; }
+  void count_from(Index passes) { passes_ = passes; }
   bool is_replaced() const { return !counts_; }
 
   // out = Sigma in. The output is poisoned before (S::poison), so that a target which adds to it does not go unseen:

@@ -64,7 +64,14 @@ PaperSolver<S>::PaperSolver(RunContext<S>& run, Block start, Index rank, const A
   }
   if (options.completion) z_ = space_.make_block(d, rank + completion_oversampling);
   if (options.probe)
-    probe_ = std::make_unique<Probe<S>>(space_, d, rank, Random(options.seed, paper_detail::probe_stream));
+    probe_ = std::make_unique<Probe<S>>(
+        space_, d, rank,
+        Random(options.seed, paper_detail::probe_stream + (static_cast<std::uint64_t>(run.first_row()) << 32U)));
+  if (run.before) {
+    recorder_.go_on_behind(run.before->trace);
+    iterates_[best_ = 1] = std::move(run.before->best);
+    next_ = 2;
+  }
 }
 
 template <Space S>

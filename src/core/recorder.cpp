@@ -17,6 +17,20 @@ Recorder::Recorder(Index dim, Index rank, std::string precision, std::optional<d
   trace_.alpha = alpha;
 }
 
+void Recorder::go_on_behind(Trace trace) {
+  trace_ = std::move(trace);
+  trace_.reason.clear();
+  best_objective_ = trace_.steps[static_cast<std::size_t>(trace_.best)].objective;
+  for (const Step& row : trace_.steps) note_route(row.route);
+  repeats_ = true;
+}
+
+void Recorder::note_route(std::optional<Route> route) {
+  if (!route) return;
+  several_routes_ |= single_route_.has_value() && route != single_route_;
+  single_route_ = route;
+}
+
 double Recorder::seconds() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
@@ -37,6 +51,7 @@ void Recorder::iterate_made(const std::optional<StepMade>& step, Index passes) {
 }
 
 std::optional<Status> Recorder::evaluated(const Certificate& certificate, const Measured& measured) {
+  if (std::exchange(repeats_, false)) return std::nullopt;
   Step& row = trace_.steps.back();
   row.objective = measured.objective;
   row.resolution = measured.resolution;
@@ -47,8 +62,7 @@ std::optional<Status> Recorder::evaluated(const Certificate& certificate, const 
   row.route = measured.route;
   row.target_version = measured.target_version;
   row.seconds = seconds();
-  several_routes_ |= single_route_.has_value() && *single_route_ != measured.route;
-  single_route_ = measured.route;
+  note_route(measured.route);
   const Step* before = row.index > 0 ? &trace_.steps[trace_.steps.size() - 2] : nullptr;
   // Distances to two targets are not compared: the best is sought anew, and the step was promised nothing of this one.
   const bool comparable = before != nullptr && before->target_version == row.target_version;

@@ -40,6 +40,11 @@ class ITSPACE_API Recorder {
   Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance, Solver solver,
            std::chrono::steady_clock::time_point begin);
 
+  // Goes on behind the rows of an earlier stretch of the run. The iterate of the last one is evaluated once more, which
+  // changes nothing in its row.
+  void go_on_behind(Trace trace);
+  bool repeats() const { return repeats_; }
+
   void set_target_trace(double trace) { trace_.target_trace = trace; }
   double target_trace() const { return trace_.target_trace; }
 
@@ -65,10 +70,12 @@ class ITSPACE_API Recorder {
 
  private:
   double seconds() const;
+  void note_route(std::optional<Route> route);
 
   Trace trace_;
   std::optional<Route> single_route_;
   bool several_routes_ = false;
+  bool repeats_ = false;
   double tolerance_;
   double best_objective_;
   double doubt_ = 0;  // of the step that made the last row

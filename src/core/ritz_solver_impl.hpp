@@ -65,6 +65,10 @@ RitzSolver<S>::RitzSolver(RunContext<S>& run, Block start, Index rank, const Ali
       q_(space_.make_block(target_.dim(), rank)),
       product_(run, rank, 0, false) {
   space_.copy(y_, best_);
+  if (run.before) {
+    recorder_.go_on_behind(run.before->trace);
+    space_.copy(run.before->best, best_);
+  }
 }
 
 template <Space S>
@@ -95,7 +99,10 @@ void RitzSolver<S>::make_first_subspace() {
   make_basis(space_, y_, columns(s_, 0, rank_), basis);
   v_cols_ = std::min(basis.cols, width_);
   Index filled = std::min(width_, target_.dim()) - v_cols_;
-  if (filled > 0) space_.fill_normal(Random(options_.seed, ritz_detail::guard_stream), columns(s_, v_cols_, filled));
+  if (filled > 0)
+    space_.fill_normal(
+        Random(options_.seed, ritz_detail::guard_stream + (static_cast<std::uint64_t>(recorder_.row().index) << 32U)),
+        columns(s_, v_cols_, filled));
   for (int round = 0; round < 2 && filled > 0; ++round) {
     const View guards = columns(s_, v_cols_, filled);
     project_out(space_, v(), guards);
@@ -144,7 +151,7 @@ void RitzSolver<S>::make_previous_directions() {
 template <Space S>
 std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
   q_cols_ = p_cols_ = 0;
-  if (k == 0) make_first_subspace();
+  if (k == 0 || recorder_.repeats()) make_first_subspace();
   if (own) {
     make_basis(space_, y_, q_, point_.basis);
     if (!point_.basis.finite) return Status::not_finite;

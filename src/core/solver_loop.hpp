@@ -7,6 +7,7 @@
 
 #include "core/recorder.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -38,11 +39,13 @@ BasicResult<S> run_solver(S& space, Index dim, Solver& solver, const AlignOption
   BasicResult<S> result;
   if (options.keep_iterates) result.iterates.reserve(static_cast<std::size_t>(options.steps) + 1);
   Recorder& recorder = solver.recorder();
-  // A run that was under way goes on with the row that is made and not evaluated.
+  // Behind a checkpoint the row of the start is there, and was handed out. A run that was under way elsewhere goes on
+  // with a row that is made and not evaluated.
+  const Index known = recorder.repeats() ? recorder.rows() - 1 : -1;
   if (recorder.rows() == 0) recorder.iterate_made(std::nullopt, solver.passes());
   std::optional<Status> end;
   for (Index k = recorder.rows() - 1; !end; ++k) {
-    const bool last = k == options.steps;
+    const bool last = k == options.steps, is_new = k != known;
     end = solver.evaluate(k, last);
     // A step that promised nothing and did not descend breaks no promise, and is not taken: nearer points are tried.
     while (end == Status::certificate_failed && recorder.promised_nothing()) {
@@ -58,11 +61,12 @@ BasicResult<S> run_solver(S& space, Index dim, Solver& solver, const AlignOption
     }
     if (recorder.rows() <= k) break;  // the row was taken back, and Y_{k-1} stays
     if (recorder.last_is_best()) solver.keep_best();
-    if (options.keep_iterates) {
+    if (options.keep_iterates && is_new) {
       result.iterates.push_back(space.make_block(dim, solver.rank()));
       space.copy(solver.current(), result.iterates.back());
     }
-    if (on_step && on_step(recorder.row(), solver.current()) == StepAction::stop && !end) end = Status::stopped;
+    if (is_new && on_step && on_step(recorder.row(), solver.current()) == StepAction::stop && !end)
+      end = Status::stopped;
     if (!end && last) end = Status::step_limit;
     if (end) break;
     StepOutcome step = solver.make_step(k + 1 == options.steps);

@@ -7,24 +7,15 @@
 
 #include "atomic_file.hpp"
 #include "error.hpp"
-#include "npy_writer.hpp"
-#include "text_member.hpp"
-#include "zip_writer.hpp"
+#include "state_file.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 
 namespace itspace::io {
 namespace {
 
-constexpr std::string_view family = "itspace.online/";
+constexpr StateKind stream_state{"state of a stream", online_format, "itspace follow"};
 constexpr std::string_view remedy = "the file is damaged: begin the stream again, or use an older copy";
-
-template <Storage Scalar>
-constexpr std::string_view precision_name() {
-  return std::is_same_v<Scalar, float> ? "float32" : "float64";
-}
 
 std::string_view name_of(StepSize::Kind kind) {
   switch (kind) {
@@ -37,123 +28,6 @@ std::string_view name_of(StepSize::Kind kind) {
   }
   return "by_steps";
 }
-
-void check_format(const std::filesystem::path& path) {
-  const auto keys = array_keys(path);
-  if (keys.empty()) {
-    fail(
-        "{}: is no state of a stream but a plain array; expected an .npz with format {}, as `itspace follow` writes it",
-        in_quotes(path), in_quotes(online_format));
-  }
-  if (std::ranges::find(keys, "format") == keys.end()) {
-    fail(
-        "{}: is no state of a stream: it has no key 'format' (its first key is {}); expected format {}, as `itspace "
-        "follow` writes it",
-        in_quotes(path), in_quotes(keys.front()), in_quotes(online_format));
-  }
-  const std::string found = read_text(path, "format");
-  if (found == online_format) {
-    return;
-  }
-  if (std::string_view(found).starts_with(family)) {
-    fail("{}: is the state of a stream in format {}, this version reads {}; use an itspace that knows it",
-         in_quotes(path), in_quotes(found), in_quotes(online_format));
-  }
-  fail("{}: is no state of a stream, its format is {}; expected {}, as `itspace follow` writes it", in_quotes(path),
-       in_quotes(found), in_quotes(online_format));
-}
-
-class StateWriter {
- public:
-  StateWriter(AtomicFile& file, const std::filesystem::path& path) : zip_(file, in_quotes(path)) {}
-
-  void text(std::string_view key, std::string_view value) { zip_.add(member(key), npy_text(value), ""); }
-  void whole(std::string_view key, std::uint64_t value) { text(key, std::to_string(value)); }
-  void scalar(std::string_view key, double value) {
-    zip_.add(member(key), npy_header<double>({}), bytes_of(&value, 1));
-  }
-  void vector(std::string_view key, const Eigen::VectorXd& values) {
-    const Index shape[] = {values.size()};
-    zip_.add(member(key), npy_header<double>(shape), bytes_of(values.data(), values.size()));
-  }
-  template <Storage Scalar>
-  void matrix(std::string_view key, const Block<Scalar>& values) {
-    const Index shape[] = {values.rows(), values.cols()};
-    zip_.add(member(key), npy_header<Scalar>(shape), bytes_of(values.data(), values.size()));
-  }
-  void finish() { zip_.finish(); }
-
- private:
-  static std::string member(std::string_view key) { return std::string(key) + ".npy"; }
-
-  ZipWriter zip_;
-};
-
-class StateReader {
- public:
-  explicit StateReader(const std::filesystem::path& path) : path_(path), keys_(array_keys(path)) {}
-
-  bool has(std::string_view key) const { return std::ranges::find(keys_, key) != keys_.end(); }
-  std::string text(std::string_view key) const { return read_text(path_, key); }
-  std::uint64_t whole(std::string_view key) const {
-    const std::string digits = text(key);
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error != std::errc() || end != digits.data() + digits.size()) {
-      fail("{}: its {} is {}, a whole number was expected; {}", in_quotes(path_), in_quotes(key), in_quotes(digits),
-           remedy);
-    }
-    return value;
-  }
-  double scalar(std::string_view key) const { return read<double>(key, 0)(0, 0); }
-  Index count(std::string_view key, double value) const {
-    constexpr double largest = 9007199254740992.0;  // 2^53
-    if (!(value >= 0 && value <= largest && value == std::floor(value))) {
-      fail("{}: holds {} in {}, a count was expected; {}", in_quotes(path_), value, in_quotes(key), remedy);
-    }
-    return static_cast<Index>(value);
-  }
-  Index count(std::string_view key) const { return count(key, scalar(key)); }
-  std::vector<Index> counts(std::string_view key) const {
-    const Eigen::VectorXd values = vector(key);
-    std::vector<Index> out;
-    for (Index i = 0; i < values.size(); ++i) {
-      out.push_back(count(key, values(i)));
-    }
-    return out;
-  }
-  Eigen::VectorXd vector(std::string_view key) const { return read<double>(key, 1).reshaped(); }
-  template <Storage Scalar>
-  Block<Scalar> matrix(std::string_view key) const {
-    return read<Scalar>(key, 2);
-  }
-  // @throws unless the array has that shape; by rows and columns as they are in the file.
-  Block<double> table(std::string_view key, Index rows, Index cols) const {
-    Block<double> values = matrix<double>(key);
-    require_shape(key, values.rows(), values.cols(), rows, cols);
-    return values;
-  }
-  void require_shape(std::string_view key, Index rows, Index cols, Index expected_rows, Index expected_cols) const {
-    if (rows != expected_rows || cols != expected_cols) {
-      fail("array {} of {}: is {} x {}, {} x {} was expected; {}", in_quotes(key), in_quotes(path_), rows, cols,
-           expected_rows, expected_cols, remedy);
-    }
-  }
-
- private:
-  template <Storage Scalar>
-  Block<Scalar> read(std::string_view key, std::size_t dimensions) const {
-    const Array array = open_array(path_, key);
-    if (array.info().shape.size() != dimensions) {
-      fail("array {} of {}: has {} dimensions, {} were expected; {}", in_quotes(key), in_quotes(path_),
-           array.info().shape.size(), dimensions, remedy);
-    }
-    return array.as<Scalar>().view();
-  }
-
-  std::filesystem::path path_;
-  std::vector<std::string> keys_;
-};
 
 // Groups of samples, one below the other.
 template <Storage Scalar>
@@ -373,7 +247,7 @@ void save_online(const std::filesystem::path& path, const OnlineAligner<Scalar>&
 }
 
 std::string online_precision(const std::filesystem::path& path) {
-  check_format(path);
+  check_format(path, stream_state);
   const std::string found = read_text(path, "precision");
   if (found != precision_name<float>() && found != precision_name<double>()) {
     fail("{}: its precision is {}, float32 or float64 was expected; {}", in_quotes(path), in_quotes(found), remedy);
@@ -388,7 +262,7 @@ OnlineAligner<Scalar> load_online(const std::filesystem::path& path) {
     fail("{}: is the state of a stream in {}, and batches in {} were to be added; give batches of its own type",
          in_quotes(path), precision, precision_name<Scalar>());
   }
-  const StateReader in(path);
+  const StateReader in(path, remedy);
   try {
     typename OnlineAligner<Scalar>::Parts parts{.options = {}, .target = OnlineTarget<Scalar>(read_stream<Scalar>(in))};
     parts.options.rank = in.count("rank");
