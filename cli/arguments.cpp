@@ -148,8 +148,31 @@ CLI::Option* add_threads(CLI::App& app) {
                   });
 }
 
-void add_target(CLI::App& app, TargetArguments& given) {
-  add_path(app, "--target", given.request.path, "the target: an .npy or .npz file")->required()->group(input_group);
+NamedFiles TargetArguments::files() const {
+  NamedFiles files{{"--weights", weights}};
+  if (names.empty()) files.push_back({"--target", request.path});
+  for (const std::string& name : names) files.push_back({"--target", name});
+  return files;
+}
+
+void add_target(CLI::App& app, TargetArguments& given, bool several) {
+  if (several) {
+    app.add_option_function<std::vector<std::string>>(
+           "--target",
+           [&given](const std::vector<std::string>& texts) {
+             for (const std::string& text : texts)
+               if (text.empty()) misuse("--target is empty", "give the name of a file");
+             given.names = texts;
+             given.request.path = texts.front();
+           },
+           "the target: an .npy or .npz file; or features to be streamed: several .npy files, patterns "
+           "('part-*.npy'), file.h5:/dataset")
+        ->type_name("FILE...")
+        ->required()
+        ->group(input_group);
+  } else {
+    add_path(app, "--target", given.request.path, "the target: an .npy or .npz file")->required()->group(input_group);
+  }
   add_kind(app, "--target-as", given.request.as, "take it for: auto, covariance, features (n x d), factor (d x m)")
       ->group(input_group);
   app.add_option("--target-key", given.request.key, "its name in an .npz")->type_name("NAME")->group(input_group);

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace itspace::cli {
 
@@ -38,16 +39,18 @@ CLI::Option* add_threads(CLI::App& app);  // sets OpenBLAS's thread count as soo
 // The target of a run, for the commands that have one.
 struct TargetArguments {
   Request request{"target", "--target-as"};
+  std::vector<std::string> names;  // where several are allowed; the first one is that of the request
   std::filesystem::path weights;
   double ridge = 0;
   bool trust = false;
   Precision precision = Precision::automatic;
 
   Checks checks(bool quiet) const { return {trust, ridge, true, quiet}; }
-  NamedFiles files() const { return {{"--target", request.path}, {"--weights", weights}}; }
+  NamedFiles files() const;
 };
 inline constexpr auto input_group = "Input";
-void add_target(CLI::App& app, TargetArguments& given);  // and --trust, --precision, --threads
+// And --trust, --precision, --threads. `several`: --target takes any number of files.
+void add_target(CLI::App& app, TargetArguments& given, bool several = false);
 
 Kind kind_named(std::string_view option, std::string_view text);
 

@@ -90,14 +90,16 @@ Eigen::VectorXd load_weights(const std::filesystem::path& path, const Input<Scal
 bool holds_float32(const io::Array& array);
 
 // Calls run.operator()<Data>() with the type that the data of a run are read in: double where asked for, or by default
-// where one of the files needs it.
+// where one of the files needs it (`narrow` says that none does).
+template <class Run>
+auto with_data_type(Precision asked, bool narrow, Run run) {
+  const bool wide = asked == Precision::float64 || (asked == Precision::automatic && !narrow);
+  return wide ? run.template operator()<double>() : run.template operator()<float>();
+}
 template <class Run>
 auto with_data_type(Precision asked, std::initializer_list<const io::Array*> arrays, Run run) {
-  const bool wide = asked == Precision::float64 ||
-                    (asked == Precision::automatic && !std::all_of(arrays.begin(), arrays.end(), [](const auto* array) {
-                       return holds_float32(*array);
-                     }));
-  return wide ? run.template operator()<double>() : run.template operator()<float>();
+  return with_data_type(
+      asked, std::all_of(arrays.begin(), arrays.end(), [](const auto* array) { return holds_float32(*array); }), run);
 }
 
 // Refuses two inputs whose dimensions differ, naming both files and both numbers.

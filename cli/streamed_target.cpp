@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Memory is planned before anything is read.
+#include "streamed_target.hpp"
+
+#include "text.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace itspace::cli {
+
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t(1) << 20;
+
+std::uint64_t machine_memory() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), page = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
+}
+
+// The program itself: code, libraries, threads, the r x r work, and what the allocator holds back. A number and not a
+// measurement, so that the same command makes the same chunks, and with them the same bits.
+constexpr std::uint64_t bytes_of_program = 40 * mib;
+
+// The blocks of d rows that a run holds at its fullest, in columns: those of the solver (three iterates, basis, B,
+// product and completion; [V, Q, P], its product and the step before), a random start, what a checkpoint copies, and
+// the slabs and sums that the kernels make of them; and in double the sums of the stream.
+std::uint64_t bytes_of_blocks(Index dim, const RunSize& run) {
+  const auto d = static_cast<std::uint64_t>(dim), r = static_cast<std::uint64_t>(run.rank);
+  constexpr std::uint64_t oversampling = 8, usual_guard = 16;
+  const bool ritz = run.options.solver == Solver::ritz;
+  const std::uint64_t guard =
+      run.options.guard ? static_cast<std::uint64_t>(std::max<Index>(0, *run.options.guard)) : usual_guard;
+  const std::uint64_t width = r + guard, widest = ritz ? width + r : r + oversampling;
+  const std::uint64_t of_solver = ritz ? 8 * width + 6 * r : 9 * r + 2 * oversampling;
+  const std::uint64_t in_scalar = of_solver + 2 * r + 4 * widest, in_double = widest;
+  return d * (in_scalar * run.scalar_bytes + in_double * sizeof(double));
+}
+
+}  // namespace
+
+std::uint64_t parse_bytes(std::string_view option, std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr std::array<Unit, 11> units{{{"KiB", 0x1p10},
+                                               {"MiB", 0x1p20},
+                                               {"GiB", 0x1p30},
+                                               {"TiB", 0x1p40},
+                                               {"kB", 1e3},
+                                               {"KB", 1e3},
+                                               {"MB", 1e6},
+                                               {"GB", 1e9},
+                                               {"TB", 1e12},
+                                               {"B", 1},
+                                               {"", 1}}};
+  const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return text.ends_with(u.name); });
+  std::string_view digits = text.substr(0, text.size() - unit->name.size());
+  while (digits.ends_with(' ')) digits.remove_suffix(1);
+  const double value = digits.empty() || digits.front() < '0' || digits.front() > '9' ? -1 : parse_real(option, digits);
+  if (!(value > 0 && value * unit->bytes < 0x1p62))
+    misuse(fmt::format("{} is '{}', which is no amount of memory", option, text), "give for instance 2GiB or 500MB");
+  return static_cast<std::uint64_t>(value * unit->bytes);
+}
+
+std::string bytes_text(double bytes) {
+  constexpr std::array<const char*, 5> units{"bytes", "kB", "MB", "GB", "TB"};
+  std::size_t unit = 0;
+  for (; bytes >= 1000 && unit + 1 < units.size(); ++unit) bytes /= 1000;
+  return unit == 0 ? fmt::format("{:.0f} bytes", bytes) : fmt::format("{:.3g} {}", bytes, units[unit]);
+}
+
+CLI::Option* add_memory(CLI::App& app, std::optional<std::uint64_t>& value) {
+  const std::string flag = "--memory";
+  return app
+      .add_option_function<std::string>(
+          flag, [flag, &value](const std::string& text) { value = parse_bytes(flag, text); },
+          "read features anew for each step, within this memory")
+      ->type_name("SIZE");
+}
+
+bool is_streamed(const std::vector<std::string>& names, const std::optional<std::uint64_t>& memory, Kind as) {
+  if (memory || names.size() > 1 || io::names_row_files(names.front())) return true;
+  std::error_code ignored;
+  const auto bytes = std::filesystem::file_size(names.front(), ignored);
+  if (ignored || machine_memory() == 0 || bytes <= machine_memory()) return false;
+  if (as == Kind::covariance || as == Kind::factor) return false;
+  try {
+    const io::RowFiles files(names);
+    return as == Kind::features || files.rows() != files.cols();
+  } catch (const std::runtime_error&) {
+    return false;  // an .npz, or Fortran order: as before
+  }
+}
+
+std::uint64_t memory_for_chunks(const std::optional<std::uint64_t>& limit, const io::RowFiles& files,
+                                const RunSize& run, std::uint64_t least_for_chunks) {
+  const std::uint64_t whole = limit.value_or(machine_memory() / 2);
+  const std::uint64_t blocks = bytes_of_blocks(files.cols(), run);
+  const std::uint64_t needed = bytes_of_program + blocks + files.reader_bytes() + least_for_chunks;
+  if (whole < needed) {
+    const auto in_mib = [](std::uint64_t bytes) { return (bytes + mib - 1) / mib; };
+    misuse(fmt::format("--memory is {} MiB, and this run needs {} MiB: {} for the program, {} for blocks of {} rows at "
+                       "rank {}, {} for the two smallest chunks of rows",
+                       whole / mib, in_mib(needed), in_mib(bytes_of_program), in_mib(blocks), files.cols(), run.rank,
+                       in_mib(files.reader_bytes() + least_for_chunks)),
+           fmt::format("give --memory {}MiB or more{}", in_mib(needed),
+                       blocks > needed / 2 ? ", or a smaller --rank" : ""));
+  }
+  return whole - (needed - least_for_chunks);
+}
+
+SweepProgress::SweepProgress(Progress& line, std::uint64_t bytes_of_a_sweep, Index sweeps)
+    : line_(line), expected_(static_cast<double>(bytes_of_a_sweep) * static_cast<double>(sweeps)) {}
+
+void SweepProgress::add(std::uint64_t bytes) {
+  constexpr double patience_in_seconds = 2, pause_in_seconds = 0.2;
+  read_ += static_cast<double>(bytes);
+  const auto now = Clock::now();
+  const double elapsed = std::chrono::duration<double>(now - began_).count();
+  if (elapsed < patience_in_seconds || std::chrono::duration<double>(now - shown_).count() < pause_in_seconds) return;
+  shown_ = now;
+  const double rate = read_ / elapsed, left = std::max(0.0, expected_ - read_) / rate;
+  line_.show(fmt::format("read {} of {}, {}/s, about {:.0f} s to go", bytes_text(read_),
+                         bytes_text(std::max(expected_, read_)), bytes_text(rate), left));
+}
+
+std::string SweepProgress::summary(Index sweeps) const {
+  const double elapsed = std::chrono::duration<double>(Clock::now() - began_).count();
+  return fmt::format("read {} in {} {}, {}/s", bytes_text(read_), sweeps, sweeps == 1 ? "sweep" : "sweeps",
+                     bytes_text(read_ / std::max(elapsed, 1e-9)));
+}
+
+}  // namespace itspace::cli

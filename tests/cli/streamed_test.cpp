@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// align on features that are streamed, and on runs that are killed: the result of the run in memory, within the memory
+// that was allowed, and the bits of a run that was left alone.
+#include "program.hpp"
+
+#include <itspace/row_stream.hpp>
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <random>
+
+namespace itspace::cli_test {
+namespace {
+
+using namespace std::string_literals;
+
+class Streamed : public ProgramTest {
+ protected:
+  Streamed() {
+    Matrix z = gaussian(400, 12, 3);
+    for (Index j = 0; j < 12; ++j) z.col(j) /= double(j + 1);
+    write_float("all.npy", z);
+    write_float("part-1.npy", z.topRows(150));
+    write_float("part-2.npy", z.bottomRows(250));
+  }
+
+  // The factor is the same up to the rounding of another order of sums.
+  void expect_as_in_memory(const std::vector<std::string>& target) const {
+    ASSERT_EQ(run({"align", "--target", "all.npy", "--rank", "3", "--precision", "mixed", "--out", "Y.npy"}).exit_code,
+              0);
+    std::vector<std::string> arguments{"align", "--rank", "3", "--precision", "mixed", "--out", "S.npy", "--target"};
+    arguments.insert(arguments.end(), target.begin(), target.end());
+    const Outcome outcome = run(arguments);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_TRUE(mentions(outcome.err, {"400 samples of dimension 12", "streamed", "4 sweeps", "/s"})) << outcome.err;
+    const Matrix expected = array_of("Y.npy"), found = array_of("S.npy");
+    EXPECT_LE((found - expected).norm(), 1e-12 * expected.norm());
+  }
+};
+
+TEST_F(Streamed, FilesPatternsAndALimitGiveTheResultOfTheRunInMemory) {
+  expect_as_in_memory({"part-1.npy", "part-2.npy"});
+  expect_as_in_memory({"part-*.npy"});
+  expect_as_in_memory({"all.npy", "--memory", "200MiB"});
+}
+
+TEST_F(Streamed, TooLittleMemorySaysHowMuchIsNeeded) {
+  const Outcome outcome = run({"align", "--target", "all.npy", "--memory", "1MiB", "--rank", "3", "--out", "Y.npy"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(mentions(outcome.err, {"--memory is 1 MiB", "needs", "12 rows at rank 3", "chunks", "give --memory"}));
+  const auto at = outcome.err.find("give --memory ") + "give --memory "s.size();
+  const int enough = std::stoi(outcome.err.substr(at));
+  const auto with = [&](int mib) {
+    return run({"align", "--target", "all.npy", "--memory", std::to_string(mib) + "MiB", "--rank", "3", "--out",
+                "Y.npy"})
+        .exit_code;
+  };
+  EXPECT_EQ(with(enough - 1), 2);
+  EXPECT_EQ(with(enough), 0);
+}
+
+TEST_F(Streamed, BadInputIsNamed) {
+  write_float("narrow.npy", gaussian(10, 5, 1));
+  write("wide.npy", gaussian(10, 12, 1));
+  write_float("square.npy", gaussian(12, 12, 1));
+  Matrix broken = gaussian(40, 12, 1);
+  broken(17, 4) = std::numeric_limits<double>::quiet_NaN();
+  write_float("broken.npy", broken);
+  struct Case {
+    std::vector<std::string> arguments;
+    int exit_code;
+    std::vector<std::string> parts;
+  };
+  const Case cases[] = {
+      {{"--target", "all.npy", "narrow.npy"}, 3, {"narrow.npy", "all.npy", "5", "12", "columns"}},
+      {{"--target", "all.npy", "wide.npy"}, 3, {"wide.npy", "all.npy", "float64", "float32"}},
+      {{"--target", "none-*.npy"}, 3, {"none-*.npy", "no file matches"}},
+      {{"--target", "all.npy", "broken.npy"}, 2, {"broken.npy", "row 17", "column 4", "nan"}},
+      {{"--target", "square.npy", "--memory", "1GiB"}, 2, {"square.npy", "square", "--target-as features"}},
+      {{"--target", "all.npy", "--memory", "1GiB", "--target-as", "covariance"}, 2, {"covariance", "--memory"}},
+      {{"--target", "all.npy", "--memory", "1GiB", "--floor"}, 2, {"--floor", "streamed"}},
+      {{"--target", "all.npy", "--memory", "1GiB", "--weights", "all.npy"}, 2, {"--weights", "streamed"}},
+      {{"--target", "all.npy", "--memory", "much"}, 2, {"--memory is 'much'", "2GiB"}},
+      {{"--target", "all.npy", "--memory", "-2GiB"}, 2, {"--memory is '-2GiB'", "2GiB"}},
+      {{"--target", "all.npy", "--resume"}, 2, {"--resume", "--checkpoint"}},
+      {{"--target", "all.npy", "--checkpoint-every", "3"}, 2, {"--checkpoint-every", "--checkpoint"}},
+      {{"--target", "all.npy", "--checkpoint", "c.npz", "--checkpoint-every", "0"}, 2, {"--checkpoint-every is 0"}},
+      {{"--target", "all.npy", "--checkpoint", "all.npy"}, 2, {"--checkpoint", "--target", "same file"}},
+  };
+  for (const Case& bad : cases) {
+    std::vector<std::string> arguments{"align", "--rank", "3", "--out", "Y.npy"};
+    arguments.insert(arguments.end(), bad.arguments.begin(), bad.arguments.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, bad.exit_code) << outcome.err;
+    EXPECT_TRUE(mentions(outcome.err, bad.parts)) << outcome.err;
+    EXPECT_FALSE(exists("Y.npy"));
+  }
+}
+
+#ifndef ITSPACE_SANITIZED  // a sanitizer holds memory of its own
+// A file of three times the limit, by the limit of the kernel's own counting: the most that was ever resident.
+TEST_F(Streamed, StaysWithinItsMemory) {
+  constexpr Index rows = 98304, cols = 512, mib = Index(1) << 20;  // 192 MiB
+  {
+    io::RowWriter<float> writer(path("big.npy"), rows, cols);
+    Block<float> chunk(1024, cols);
+    std::mt19937 random(1);
+    for (Index i = 0; i < chunk.size(); ++i) chunk.data()[i] = float(random() % 1000) - 500;
+    for (Index row = 0; row < rows; row += chunk.rows()) {
+      chunk.row(row / chunk.rows() % chunk.rows()) *= 2;
+      writer.write(chunk);
+    }
+    writer.commit();
+  }
+  const pid_t child = begin({"align", "--target", "big.npy", "--memory", "64MiB", "--rank", "8", "--steps", "1",
+                             "--checkpoint", "c.npz", "--out", "Y.npy"});
+  int status = 0;
+  rusage usage = {};
+  ASSERT_EQ(wait4(child, &status, 0, &usage), child);
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << text_of("err");
+  EXPECT_LE(usage.ru_maxrss * 1024, 64 * mib);
+}
+#endif
+
+class Killed : public Streamed {
+ protected:
+  static std::vector<std::string> arguments(const std::string& number, bool resume) {
+    std::vector<std::string> list{"align",      "--target", "part-*.npy",         "--rank",  "3",
+                                  "--steps",    "20",       "--checkpoint-every", "4",       "--checkpoint",
+                                  "c" + number, "--out",    "Y" + number,         "--trace", "run" + number};
+    if (resume) list.push_back("--resume");
+    return list;
+  }
+  // Until it has ended, or that time has come.
+  static void wait_for(pid_t child, std::chrono::steady_clock::time_point until) {
+    const int handle = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
+    pollfd ended{handle, POLLIN, 0};
+    const auto left = until - std::chrono::steady_clock::now();
+    poll(&ended, 1,
+         static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(std::max(left, left.zero())).count()));
+    close(handle);
+  }
+  // The trace but for its times.
+  Json trace_of(const std::string& number) const {
+    Json json = json_of("run" + number);
+    for (Json& step : json["steps"]) step.erase("seconds");
+    return json;
+  }
+};
+
+// At 50 moments of its life, the first of them before it has read anything, the last ones after its end.
+TEST_F(Killed, AtAnyMomentItEndsInTheSameBits) {
+  const auto began = std::chrono::steady_clock::now();
+  ASSERT_EQ(run(arguments("", false)).exit_code, 0);
+  const auto life = std::chrono::steady_clock::now() - began;
+  const std::string expected = text_of("Y");
+  const Json expected_trace = trace_of("");
+  std::mt19937 random(5);
+  int resumed_from_a_checkpoint = 0;
+  for (int moment = 0; moment < 50; ++moment) {
+    const std::string number = std::to_string(moment);
+    bool alive = true;
+    for (int times = 0; alive && times < 3; ++times) {  // killed again and again, later each time
+      const auto until = std::chrono::steady_clock::now() + life / 1000 * (random() % 1000) * (times + 1) / 2;
+      const pid_t child = begin(arguments(number, true));
+      wait_for(child, until);
+      int status = 0;
+      alive = kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child && WIFSIGNALED(status);
+      resumed_from_a_checkpoint += alive && exists("c" + number);
+      if (times == 0 && moment % 2 == 0) break;
+    }
+    const Outcome outcome = run(arguments(number, true));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(text_of("Y" + number), expected) << moment;
+    EXPECT_EQ(trace_of(number), expected_trace) << moment;
+    for (const std::string name : {"c", "Y", "run"}) fs::remove(path(name + number));
+  }
+  EXPECT_GT(resumed_from_a_checkpoint, 0);
+}
+
+TEST_F(Killed, ACheckpointOfAnotherRunIsRefusedAndNamesWhatDiffers) {
+  ASSERT_EQ(run(arguments("", false)).exit_code, 0);
+  auto list = arguments("", true);
+  *std::find(list.begin(), list.end(), "20") = "21";
+  Outcome outcome = run(list);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(mentions(outcome.err, {"another run", "steps=20", "steps=21"})) << outcome.err;
+  list = arguments("", true);
+  *std::find(list.begin(), list.end(), "part-*.npy") = "part-1.npy";
+  outcome = run(list);
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_TRUE(mentions(outcome.err, {"another run", "400 samples", "150 samples"})) << outcome.err;
+  list = arguments("", true);
+  write("c", gaussian(2, 2, 1));
+  EXPECT_EQ(run(list).exit_code, 3);
+}
+
+// In memory too, and where float32 does not resolve the objective and the run turns to double.
+TEST_F(Killed, RunsInMemoryResumeAsWell) {
+  for (const std::string solver : {"paper", "ritz"}) {
+    const std::vector<std::string> list{
+        "align", "--target", "all.npy", "--rank",       "3",     "--solver",           solver, "--steps",
+        "9",     "--out",    "Y.npy",   "--checkpoint", "c.npz", "--checkpoint-every", "4"};
+    ASSERT_EQ(run(list).exit_code, 0);
+    const std::string expected = text_of("Y.npy");
+    auto again = list;
+    again.push_back("--resume");
+    const Outcome outcome = run(again);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(text_of("Y.npy"), expected);
+    fs::remove(path("c.npz"));
+  }
+}
+
+}  // namespace
+}  // namespace itspace::cli_test
