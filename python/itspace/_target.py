@@ -6,7 +6,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _core
+from . import _core, _stream
 from ._arrays import Wrap, count, covariance, give, integer, matrix, number, seed_of, take, vector
 from ._core import Target as _CoreTarget
 from ._types import Array, Covariance, Precision, Rank
@@ -40,7 +40,8 @@ class Target:
 
     def __init__(self, *given: Any, **named: Any) -> None:
         raise TypeError(
-            "Target() makes nothing; use Target.from_covariance, .from_features, .from_factor or .low_rank_plus_diagonal"
+            "Target() makes nothing; use Target.from_covariance, .from_features, .from_files, .from_stream, .from_factor "
+            "or .low_rank_plus_diagonal"
         )
 
     @classmethod
@@ -110,6 +111,65 @@ class Target:
         return target(X)
 
     @classmethod
+    def from_files(
+        cls, files: _stream.Files, *, memory: Any = None, columns: Any = None, dtype: Any = None
+    ) -> "Target":
+        """The covariance of the rows of files, which are read once for every product and never held.
+
+        Parameters
+        ----------
+        files : path, pattern, or list of either
+            ``.npy`` in C order, ``file.h5:/dataset`` (by h5py), Parquet and Arrow files (by pyarrow). All of one kind,
+            with rows of the same length and type.
+        memory : int or str, optional
+            For the rows that are in memory at a time, 64 MiB by default, such as ``"256MiB"``. More is not faster.
+        columns : str or list of str, optional
+            Of Parquet and Arrow files: columns of numbers, or the one that holds lists of a fixed length.
+        dtype : optional
+            float32 or float64; by default that of the files.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace, tempfile, os
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     for i in range(3):
+        ...         np.save(os.path.join(folder, f"part-{i}.npy"), np.array([[i, 1.0], [i, 2.0]]))
+        ...     target = itspace.Target.from_files(os.path.join(folder, "part-*.npy"))
+        ...     target.samples, target.mean.tolist(), round(target.trace, 12)
+        (6, [1.0, 1.5], 1.1)
+        """
+        names = _stream.names_of(files)
+        core = _stream.from_names(names, memory, dtype, columns)
+        return cls._make(core, None, "from_files", files=names, memory=memory, columns=columns, dtype=dtype)
+
+    @classmethod
+    def from_stream(cls, source: Any, *, memory: Any = None, dtype: Any = None) -> "Target":
+        """The covariance of rows that come in chunks, in as many sweeps as there are products.
+
+        Parameters
+        ----------
+        source : iterable of (k, d) arrays that can be begun anew
+            A list, an object with ``__iter__``, a function that returns a fresh generator, or an array that is sliced
+            by rows (a memmap, a dataset of h5py). Each time it gives the same rows, in any order. A generator, which
+            can be gone through once, is refused.
+        memory : int or str, optional
+            For the rows that are in memory at a time beside those of a chunk, 64 MiB by default.
+        dtype : optional
+            float32 or float64; by default that of the first chunk.
+
+        Examples
+        --------
+        >>> import numpy as np, itspace
+        >>> def chunks():
+        ...     for i in range(3):
+        ...         yield np.array([[i, 1.0], [i, 2.0]])
+        >>> itspace.Target.from_stream(chunks).mean.tolist()
+        [1.0, 1.5]
+        """
+        core, chosen = _stream.from_source(source, memory, dtype)
+        return cls._make(core, None, "from_stream", source=source, memory=memory, dtype=chosen)
+
+    @classmethod
     def from_factor(cls, T: Array) -> "Target":
         """Sigma = T T', such as the result of an earlier run.
 
@@ -170,6 +230,7 @@ class Target:
     @property
     def kind(self) -> str:
         """'covariance', 'features', 'factor', 'low_rank_plus_diagonal', 'operator' or 'dask'."""
+        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal', 'stream' or 'operator'."""
         return self._core.kind
 
     @property
@@ -179,7 +240,7 @@ class Target:
 
     @property
     def mean(self) -> Optional[np.ndarray]:
-        """The mean of features, in float64; None for other targets. Of a standardised target: before it was."""
+        """The mean of features, in float64, of a stream after one sweep; None for other targets. Of a standardised target: before it was."""
         return self._core.mean if self._frame is None else self._frame.mean
 
     @property
@@ -316,7 +377,9 @@ def _restore(made_by: str, data: Dict[str, Any]) -> Target:
         array, wrap = take(data[main], main, 2)
         maker = _standardised_features if main == "X" else _standardised_covariance
         return maker(wrap, **{**data, main: array})
-    if made_by not in ("from_covariance", "from_features", "from_factor", "low_rank_plus_diagonal"):
+    if made_by not in (
+        "from_covariance", "from_features", "from_files", "from_stream", "from_factor", "low_rank_plus_diagonal"
+    ):
         raise ValueError(f"a pickled Target names the constructor {made_by!r}, which is unknown here")
     made: Target = getattr(Target, made_by)(**data)
     return made
@@ -366,6 +429,13 @@ def in_precision(target: Target, precision: Optional[Precision]) -> Target:
     wanted = np.dtype(np.float64 if precision == "float64" else np.float32)
     if target.dtype != wanted:
         target = target._stored_as(wanted)
+        data = dict(target._data)
+        if target.kind == "stream":
+            return in_precision(_restore(str(target._made_by), {**data, "dtype": wanted}), precision)
+        main = next(iter(data))
+        data[main] = data[main].astype(wanted)
+        wrap, target = target._wrap, _restore(str(target._made_by), data)
+        target._wrap = wrap
     return with_blocks(target, np.float64) if precision == "mixed" else target
 
 

@@ -22,5 +22,6 @@ NB_MODULE(_core, module) {
   itspace::python::add_map(module);
   itspace::python::add_online(module);
   itspace::python::add_rows(module);
+  itspace::python::add_streamed(module);
   itspace::python::add_threads(module);
 }

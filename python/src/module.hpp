@@ -19,6 +19,7 @@ void add_gradient(nanobind::module_& module);
 void add_map(nanobind::module_& module);
 void add_online(nanobind::module_& module);
 void add_rows(nanobind::module_& module);
+void add_streamed(nanobind::module_& module);
 void add_threads(nanobind::module_& module);
 
 }  // namespace itspace::python

@@ -231,10 +231,18 @@ void add_target(nb::module_& module) {
   });
   type.def_prop_ro("has_factor", &has_factor);
   type.def_prop_ro("kind", [](const AnyTarget& target) { return target.kind; });
-  type.def_prop_ro("samples", [](const AnyTarget& target) { return target.samples; });
+  type.def_prop_ro("samples", [](const AnyTarget& target) {
+    const nb::gil_scoped_release unlocked;
+    return target.gathered ? target.gathered().second : target.samples;
+  });
   type.def_prop_ro("mean", [](const AnyTarget& target) -> nb::object {
-    if (!target.mean) return nb::none();
-    return to_numpy(*target.mean);
+    std::optional<Eigen::VectorXd> mean = target.mean;
+    if (target.gathered) {
+      const nb::gil_scoped_release unlocked;
+      mean = target.gathered().first;
+    }
+    if (!mean) return nb::none();
+    return to_numpy(std::move(*mean));
   });
   module.def(
       "_address_of", [](const AnyTarget& target) { return reinterpret_cast<std::uintptr_t>(target.address); },

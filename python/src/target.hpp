@@ -35,10 +35,11 @@ class AnyTarget {
     return std::visit([](const auto& target) { return target.dim(); }, ref);
   }
 
-  std::string kind;                     // covariance, features, factor, low_rank_plus_diagonal, operator
+  std::string kind;                     // covariance, features, factor, low_rank_plus_diagonal, stream, operator
   const void* address;                  // of the data it reads, null where there is none
   std::optional<Eigen::VectorXd> mean;  // of features
   Index samples = 0;                    // of features
+  std::function<std::pair<Eigen::VectorXd, Index>()> gathered;  // both, of a stream: known once it was gone through
   Eigen::VectorXd weights;              // of features, empty where all rows count the same
   std::variant<TargetRef<float>, TargetRef<double>> ref;
   bool mixed = false;
