@@ -25,6 +25,7 @@ struct Command {
 Command add_align(CLI::App& program);
 Command add_align_batch(CLI::App& program);
 Command add_barycenter(CLI::App& program);
+Command add_covariance(CLI::App& program);
 Command add_gate(CLI::App& program);
 Command add_map(CLI::App& program);
 Command add_transform(CLI::App& program);

@@ -98,13 +98,19 @@ int run(int argc, char** argv) {
   program.set_version_flag("--version", fmt::format("itspace {}", itspace::version()), "print the version");
   program.require_subcommand(1);
   program.get_formatter()->column_width(32);
-  const std::array<cli::Command, 12> commands{
-      cli::add_align(program),      cli::add_align_batch(program),
-      cli::add_barycenter(program), cli::add_map(program),
-      cli::add_transform(program),  cli::add_gate(program),
-      cli::add_distance(program),   cli::add_shift(program),
-      cli::add_follow(program),     cli::add_verify(program),
-      cli::add_info(program),       cli::add_experiment(program, command_line(argc, argv))};
+  const std::array<cli::Command, 13> commands{cli::add_align(program),
+                                              cli::add_align_batch(program),
+                                              cli::add_barycenter(program),
+                                              cli::add_covariance(program),
+                                              cli::add_map(program),
+                                              cli::add_transform(program),
+                                              cli::add_gate(program),
+                                              cli::add_distance(program),
+                                              cli::add_shift(program),
+                                              cli::add_follow(program),
+                                              cli::add_verify(program),
+                                              cli::add_info(program),
+                                              cli::add_experiment(program, command_line(argc, argv))};
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

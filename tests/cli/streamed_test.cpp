@@ -106,6 +106,27 @@ TEST_F(Streamed, BadInputIsNamed) {
   }
 }
 
+// The matrix by its definition, in bands where memory is short.
+TEST_F(Streamed, CovarianceIsBuiltInBands) {
+  const Matrix z = array_of("all.npy");
+  const Matrix centred = z.rowwise() - z.colwise().mean();
+  const Matrix expected = centred.transpose() * centred / 399;
+  const Outcome outcome = run({"covariance", "part-*.npy", "--out", "S.npy", "--mean", "mu.npy"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(mentions(outcome.err, {"400 samples of dimension 12", "1 sweep", "make no covariance"})) << outcome.err;
+  EXPECT_LE((array_of("S.npy") - expected).norm(), 30 * std::numeric_limits<double>::epsilon() * expected.norm());
+  EXPECT_LE((array_of("mu.npy").col(0) - z.colwise().mean().transpose()).norm(),
+            30 * std::numeric_limits<double>::epsilon() * z.norm());
+  EXPECT_EQ(run({"align", "--target", "S.npy", "--rank", "3", "--out", "Y.npy"}).exit_code, 0);
+  write("wide.npy", gaussian(40, 1500, 1));
+  const Outcome banded = run({"covariance", "wide.npy", "--memory", "60MiB", "--out", "W.npy"});
+  ASSERT_EQ(banded.exit_code, 0) << banded.err;
+  EXPECT_FALSE(mentions(banded.err, {"in 1 sweep"})) << banded.err;
+  const Matrix w = array_of("W.npy"), wide = array_of("wide.npy");
+  const Matrix of_wide = wide.rowwise() - wide.colwise().mean();
+  EXPECT_LE((w - of_wide.transpose() * of_wide / 39).norm(), 30 * std::numeric_limits<double>::epsilon() * w.norm());
+}
+
 #ifndef ITSPACE_SANITIZED  // a sanitizer holds memory of its own
 // A file of three times the limit, by the limit of the kernel's own counting: the most that was ever resident.
 TEST_F(Streamed, StaysWithinItsMemory) {
