@@ -200,6 +200,33 @@ TEST(Online, KeepsTheLeadingDirectionsOfALongStream) {
   for (Index i = 0; i < k; ++i) EXPECT_LE(std::abs(found(i) - lambda(i)), lambda(k)) << i;
 }
 
+// Nothing before had the direction, and the samples along it come in pairs that cancel where they are added up as they
+// are: it is found all the same.
+TEST(Online, FindsADirectionThatNothingBeforeHad) {
+  constexpr Index d = 120, n = 24, kept = 4, mixed = 6;  // of the 20 rows that hold 4 directions a third look for more
+  Draw draw(14);
+  OnlineTarget<double> target({.half_life = 10, .kept_rank = kept});
+  Definition truth;
+  const auto add = [&](const Matrix& batch) {
+    target.update(block<double>(batch));
+    truth.add(batch, {}, std::exp2(-0.1));
+  };
+  for (int i = 0; i < 10; ++i) {
+    Matrix batch = Matrix::Zero(n, d);
+    batch.leftCols(d / 2) = draw.gaussian(n, d / 2);
+    add(batch);
+  }
+  Vector direction = Vector::Zero(d);
+  direction.tail(d / 2).setConstant(1 / std::sqrt(double(d / 2)));
+  Matrix batch(n, d);
+  for (Index i = 0; i < n; ++i) batch.row(i) = (i / mixed % 2 == 0 ? 20 : -20) * direction.transpose();
+  for (int i = 0; i < 5; ++i) add(batch);
+  require_moments(target, truth);
+  const RealVector u = real(direction);
+  const Real along = u.dot(truth.sigma() * u);
+  EXPECT_LE(std::abs(u.dot(entries(target) * u) - along), 0.05L * along);
+}
+
 // Halves at the half-life, in both units; the effective count of a plain forgetting factor g = 1 - f is (2 - g)/g.
 TEST(Online, HalfLifeAndEffectiveCount) {
   const Block<double> batch = Block<double>::Random(4, 3);
