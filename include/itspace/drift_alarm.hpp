@@ -14,6 +14,9 @@
 // large one. The sum at which the alarm is raised is the one at which streams of drawn batches raise it once in
 // run_length batches.
 //
+// Of samples with heavy tails a few rare ones would decide, more of them than a reference shows: samples beyond 95 % of
+// the reference's count as if they lay there.
+//
 // What that supposes: samples of a batch that are drawn one by one, or, with block > 1, in runs of so many (frames of a
 // video). A reference that drifts itself gives a threshold that is too high.
 #pragma once
@@ -23,6 +26,7 @@
 
 #include <Eigen/Core>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <vector>
 
@@ -56,7 +60,11 @@ class ITSPACE_API DriftAlarm {
     Block<double> whitening = {};    // d x q: (x - mean)'whitening has the covariance I in the reference
     Block<double> basis = {};        // d x q, orthonormal, of the same directions
     double outside = 0;              // mean energy of the reference outside of them; 0: none
-    Block<double> pool = {};         // a row for each sample of the second half: coordinates, energy
+    // Samples that lie further out than nearly all of the reference are drawn in: squared lengths of coordinates and
+    // energies beyond the first count as that, and what that takes from their means is made up for by the second.
+    double longest = std::numeric_limits<double>::infinity(), inside_scale = 1;
+    double most_energy = std::numeric_limits<double>::infinity(), energy_scale = 1;
+    Block<double> pool = {};  // a row for each sample of the second half: coordinates, energy
     double threshold = 0;
     double mean_sum = 0, covariance_sum = 0;
     std::uint64_t alarms = 0;
@@ -84,6 +92,7 @@ class ITSPACE_API DriftAlarm {
     Statistics mean, deviation;
   };
   void learn();
+  void draw_in(const ConstBlockView<double>& reference);
   Block<double> coordinates_of(const ConstBlockView<double>& batch) const;
   Statistics statistics_of(const ConstBlockView<double>& coordinates) const;
   std::vector<Statistics> drawn(Index size, Index count, std::uint64_t stream) const;

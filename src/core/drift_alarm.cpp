@@ -85,6 +85,10 @@ DriftAlarm::DriftAlarm(Parts parts) : parts_(std::move(parts)) {
   check_finite<double>(parts_.basis, "the basis of the drift alarm");
   check_finite<double>(parts_.whitening, "the whitening of the drift alarm");
   check_finite<double>(parts_.pool, "the pool of the drift alarm");
+  require(parts_.longest > 0 && parts_.most_energy > 0 && parts_.inside_scale > 0 && parts_.energy_scale > 0 &&
+              std::isfinite(parts_.inside_scale) && std::isfinite(parts_.energy_scale),
+          "the drift alarm draws samples in to ", parts_.longest, " and ", parts_.most_energy,
+          "; these must be positive, and their scales too");
   require(parts_.threshold > 0 && std::isfinite(parts_.threshold) && parts_.mean_sum >= 0 &&
               parts_.covariance_sum >= 0 && std::isfinite(parts_.mean_sum + parts_.covariance_sum) &&
               parts_.outside >= 0 && std::isfinite(parts_.outside),
@@ -136,16 +140,42 @@ DriftReport DriftAlarm::observe(const ConstBlockView<Scalar>& batch) {
   return report;
 }
 
-// Coordinates in the leading directions, in units of the reference, and the energy outside of them.
+// Coordinates in the leading directions, in units of the reference, and the energy outside of them; what lies far out
+// is drawn in.
 Block<double> DriftAlarm::coordinates_of(const ConstBlockView<double>& batch) const {
   const Index q = parts_.basis.cols();
   Block<double> out(batch.rows(), q + 1);
   const Dense centred = batch.rowwise() - parts_.mean.transpose();
   out.leftCols(q) = centred * parts_.whitening;
   const Eigen::VectorXd energy = (centred.rowwise().squaredNorm() - (centred * parts_.basis).rowwise().squaredNorm());
-  out.col(q) =
-      parts_.outside > 0 ? Eigen::VectorXd(energy.cwiseMax(0.0) / parts_.outside) : Eigen::VectorXd::Zero(batch.rows());
+  for (Index i = 0; i < batch.rows(); ++i) {
+    const double length = out.row(i).head(q).squaredNorm();
+    out.row(i).head(q) *= parts_.inside_scale * (length > parts_.longest ? std::sqrt(parts_.longest / length) : 1.0);
+    const double share = parts_.outside > 0 ? std::max(0.0, energy(i)) / parts_.outside : 0.0;
+    out(i, q) = parts_.energy_scale * std::min(share, parts_.most_energy);
+  }
   return out;
+}
+
+// How far out samples are drawn in, by those of the reference, and what makes up for it: their covariance has the trace
+// that it had, and their energy the mean 1. @pre nothing is drawn in so far.
+void DriftAlarm::draw_in(const ConstBlockView<double>& reference) {
+  constexpr double share = 0.95;
+  const Index q = parts_.basis.cols();
+  const auto quantile = [&](Eigen::VectorXd values) {
+    const auto at = static_cast<Index>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), values.begin() + at, values.end());
+    return values(at);
+  };
+  const Block<double> all = coordinates_of(reference);
+  const double longest = quantile(all.leftCols(q).rowwise().squaredNorm()), most_energy = quantile(all.col(q));
+  if (longest > 0) parts_.longest = longest;
+  if (most_energy > 0) parts_.most_energy = most_energy;
+  const Block<double> drawn_in = coordinates_of(reference);
+  const double before = all.leftCols(q).squaredNorm(), after = drawn_in.leftCols(q).squaredNorm();
+  const double energy = drawn_in.col(q).mean();
+  if (after > 0) parts_.inside_scale = std::sqrt(before / after);
+  if (energy > 0) parts_.energy_scale = 1 / energy;
 }
 
 // n |mean|^2, and n (||C - I||^2/2 + (energy - 1)^2): each term has the size of its noise.
@@ -237,6 +267,7 @@ void DriftAlarm::learn() {
     const double whole = (second.rowwise() - parts_.mean.transpose()).squaredNorm() / static_cast<double>(halves[1]);
     parts_.outside = energy > least * least + 100 * std::numeric_limits<double>::epsilon() * whole ? energy : 0.0;
   }
+  draw_in(second);
   Block<double> pool = coordinates_of(second);
   if (rank > 0) remove_own_noise(pool.leftCols(rank));
   parts_.pool = std::move(pool);

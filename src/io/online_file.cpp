@@ -179,6 +179,8 @@ void write_drift(StateWriter& out, const DriftAlarm::Parts& drift) {
     out.matrix<double>("drift_whitening", drift.whitening);
     out.matrix<double>("drift_basis", drift.basis);
     out.scalar("drift_outside", drift.outside);
+    out.vector("drift_drawn_in",
+               Eigen::Vector4d(drift.longest, drift.inside_scale, drift.most_energy, drift.energy_scale));
     out.matrix<double>("drift_pool", drift.pool);
     out.scalar("drift_threshold", drift.threshold);
     out.scalar("drift_mean_sum", drift.mean_sum);
@@ -204,6 +206,12 @@ DriftAlarm::Parts read_drift(const StateReader& in) {
     drift.whitening = in.matrix<double>("drift_whitening");
     drift.basis = in.matrix<double>("drift_basis");
     drift.outside = in.scalar("drift_outside");
+    const Eigen::VectorXd drawn_in = in.vector("drift_drawn_in");
+    in.require_shape("drift_drawn_in", drawn_in.size(), 1, 4, 1);
+    drift.longest = drawn_in(0);
+    drift.inside_scale = drawn_in(1);
+    drift.most_energy = drawn_in(2);
+    drift.energy_scale = drawn_in(3);
     drift.pool = in.matrix<double>("drift_pool");
     drift.threshold = in.scalar("drift_threshold");
     drift.mean_sum = in.scalar("drift_mean_sum");

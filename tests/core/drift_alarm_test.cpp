@@ -29,17 +29,17 @@ DriftOptions options_for(double run_length, std::uint64_t seed = 0) {
 // Alarms come one by one, at a mean distance L: of N batches about N/L +- (N/L)^(1/2) raise one. The threshold is
 // itself known only up to the noise of its reference, so that the mean is taken over several of them, and a factor of 2
 // is what "on average" may mean.
-void expect_run_length(const DriftOptions& options, Index rows, Index dim, int references, int batches) {
+using Sampler = std::function<Matrix(Draw&, Index, Index)>;
+void expect_run_length(const DriftOptions& options, const Sampler& sample, Index rows, Index dim, int references,
+                       int batches) {
   double alarms = 0;
   for (int i = 0; i < references; ++i) {
     Draw draw(100 + std::uint64_t(i));
     DriftOptions seeded = options;
     seeded.seed = std::uint64_t(i);
     DriftAlarm alarm(seeded);
-    while (!alarm.watching())
-      EXPECT_FALSE(alarm.observe<double>(block<double>(scaled_normal(draw, rows, dim))).watching);
-    for (int k = 0; k < batches; ++k)
-      alarms += alarm.observe<double>(block<double>(scaled_normal(draw, rows, dim))).alarm;
+    while (!alarm.watching()) EXPECT_FALSE(alarm.observe<double>(block<double>(sample(draw, rows, dim))).watching);
+    for (int k = 0; k < batches; ++k) alarms += alarm.observe<double>(block<double>(sample(draw, rows, dim))).alarm;
   }
   const double mean_run = references * batches / alarms;
   EXPECT_GT(mean_run, options.run_length / 2);
@@ -47,14 +47,25 @@ void expect_run_length(const DriftOptions& options, Index rows, Index dim, int r
 }
 
 TEST(DriftAlarm, RunsAsLongAsStated) {
-  expect_run_length(options_for(50), n, d, 12, 1500);
+  expect_run_length(options_for(50), scaled_normal, n, d, 12, 1500);
 }
 
 // A short reference, of which each half is a sample that is itself off: batches drawn from the second half differ from
 // the first by the noise of both, new ones by that of the first alone. Where that is not undone the threshold is too
 // high, and alarms are seven times rarer than stated.
 TEST(DriftAlarm, RunsAsLongAsStatedAfterAShortReference) {
-  expect_run_length({.run_length = 25, .reference_batches = 10, .rank = 16}, 48, 40, 10, 300);
+  expect_run_length({.run_length = 25, .reference_batches = 10, .rank = 16}, scaled_normal, 48, 40, 10, 300);
+}
+
+// Heavy tails, one scale for a whole row: t with 5 degrees of freedom. A reference shows few of the samples that lie
+// far out; taken as they are, they would raise the alarm several times as often as stated.
+TEST(DriftAlarm, RunsAsLongAsStatedWithHeavyTails) {
+  const Sampler heavy = [](Draw& draw, Index rows, Index dim) {
+    Matrix z = scaled_normal(draw, rows, dim);
+    for (Index i = 0; i < rows; ++i) z.row(i) /= std::sqrt(draw.gaussian(5, 1).squaredNorm() / 3);
+    return z;
+  };
+  expect_run_length({.run_length = 50, .reference_batches = 20, .rank = 16}, heavy, 48, 40, 10, 300);
 }
 
 int delay_of(const std::function<Matrix(Draw&)>& changed) {
