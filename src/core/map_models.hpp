@@ -5,6 +5,8 @@
 
 #include <itspace/transport_map.hpp>
 
+#include <string>
+
 namespace itspace {
 
 inline bool has_low_rank_part(MapKind kind) {
@@ -14,6 +16,11 @@ inline bool has_low_rank_part(MapKind kind) {
 inline bool has_scales(MapKind kind) {
   return kind == MapKind::scale || kind == MapKind::scale_monge;
 }
+
+// Refuse what is no model, by name: `what` and `which` say whose it is.
+void check_deviations(const Eigen::VectorXd& deviations, Index d, const std::string& what);
+void check_samples(double samples, const std::string& what);
+void check_model(const LowRankGaussian& model, const char* which, MapKind kind);
 
 // The trace of the covariance that a model stands for; of all features constant, its own.
 inline double trace_of(const LowRankGaussian& model) {
