@@ -40,7 +40,7 @@ class AnyTarget {
   std::optional<Eigen::VectorXd> mean;  // of features
   Index samples = 0;                    // of features
   std::function<std::pair<Eigen::VectorXd, Index>()> gathered;  // both, of a stream: known once it was gone through
-  Eigen::VectorXd weights;              // of features, empty where all rows count the same
+  Eigen::VectorXd weights;                                      // of features, empty where all rows count the same
   std::variant<TargetRef<float>, TargetRef<double>> ref;
   bool mixed = false;
   std::function<AnyTarget()> widened;  // the same data under double blocks; empty where they are double, or an operator
