@@ -29,7 +29,7 @@ struct Checkpoint {
 template <Storage Scalar>
 struct Checkpoints {
   Index every = 10;  // steps; @pre 1 or more
-  std::function<void(const Checkpoint<Scalar>&)> save;
+  std::function<void(const Checkpoint<Scalar>&)> save = {};
 };
 
 // As align(), with a checkpoint after each `every` steps but the last. Route root, which computes with a root of the
