@@ -76,6 +76,9 @@ std::vector<std::string> options_of_one_process(const Arguments& given) {
   if (given.device.cuda) options.emplace_back("--device");
   if (!given.target.weights.empty()) options.emplace_back("--weights");
   if (!given.iterates.empty()) options.emplace_back("--iterates");
+  if (given.memory) options.emplace_back("--memory");
+  if (!given.checkpoint.file.empty()) options.emplace_back("--checkpoint");
+  if (given.target.names.size() > 1) options.emplace_back("--target with several files");
   return options;
 }
 
