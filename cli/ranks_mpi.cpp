@@ -315,8 +315,7 @@ bool is_being_ended(std::chrono::seconds patience) {
 
 int align_on_ranks(const SpreadAlign& given) {
   if (!given.of_one_process.empty())
-    misuse(fmt::format("{} is for one process, and mpirun started {}",
-                       joined(given.of_one_process, ", "), job().size),
+    misuse(fmt::format("{} is for one process, and mpirun started {}", joined(given.of_one_process, ", "), job().size),
            fmt::format("leave out {}, or mpirun", joined(given.of_one_process, ", ")));
   check_not_negative("--rank-timeout", given.rank_timeout);
   const mpi::Environment environment;

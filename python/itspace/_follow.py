@@ -12,10 +12,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _compare, _gate
-from ._arrays import integer
+from ._arrays import count
 from ._heads import answers_of
-from ._map import Kept, LowRankGaussian, TransportMap
+from ._map import TransportMap
+from ._models import LowRankGaussian
 from ._online import OnlineAligner
+from ._seen import Kept
 from ._types import Array, MapKind
 
 KINDS: Tuple[MapKind, ...] = ("mean", "scale", "monge", "whiten")
@@ -125,7 +127,7 @@ class FollowGate:
                 raise ValueError(f"kinds has {kind!r}; each must be one of {', '.join(map(repr, KINDS))}")
         if not self._kinds or (len(self._kinds) > 1 and "scale" not in self._kinds):
             raise ValueError(f"kinds is {self._kinds!r}; it must be one map, or 'scale' and others beside it")
-        if integer(buffer, "buffer") < 1:
+        if count(buffer, "buffer") < 1:
             raise ValueError(f"buffer is {buffer}; it must be at least 1 sample")
         self._source, self.head, self._shrink, self._clusters = source, head, shrink, clusters
         self._buffer: List[Any] = []

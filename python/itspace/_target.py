@@ -322,8 +322,11 @@ class Target:
     def _stored_as(self, dtype: Any) -> "Target":
         """The same target with its data converted."""
         data = dict(self._data)
-        main = next(iter(data))
-        data[main] = data[main].astype(dtype)
+        if self.kind == "stream":
+            data["dtype"] = dtype
+        else:
+            main = next(iter(data))
+            data[main] = data[main].astype(dtype)
         converted = _restore(str(self._made_by), data)
         converted._wrap = self._wrap
         return converted
@@ -429,13 +432,6 @@ def in_precision(target: Target, precision: Optional[Precision]) -> Target:
     wanted = np.dtype(np.float64 if precision == "float64" else np.float32)
     if target.dtype != wanted:
         target = target._stored_as(wanted)
-        data = dict(target._data)
-        if target.kind == "stream":
-            return in_precision(_restore(str(target._made_by), {**data, "dtype": wanted}), precision)
-        main = next(iter(data))
-        data[main] = data[main].astype(wanted)
-        wrap, target = target._wrap, _restore(str(target._made_by), data)
-        target._wrap = wrap
     return with_blocks(target, np.float64) if precision == "mixed" else target
 
 

@@ -445,7 +445,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._stream = None
         self._source = _compare.Source(Xs, self._fit_model, self._seed())
         # What the head is asked about the source, once there is one.
-        self._asked: Any = _witness.some_rows(Xs, self._source.seed) if self.map == "auto" else None
+        self._witness_rows: Any = _witness.some_rows(Xs, self._source.seed) if self.map == "auto" else None
         self.source_factor_, self._source_remainder = self._source.plain
         self.source_mean_ = self._source.mean
         self.factor_ = self.source_factor_
@@ -578,7 +578,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             moved: dict[str, Any] = {"none": asked}
             for name in _gate.MAPS:
                 moved[name] = compared.map(name, self.shrink).apply(asked)
-            predictions = answers_of(head, moved, None if self._asked is None else self._witness_of, self._asked)
+            teach = None if self._witness_rows is None else self._witness_of
+            predictions = answers_of(head, moved, teach, self._witness_rows)
         decision = _gate.decide(shift, predictions)
         known = predictions is not None and predictions["none"].information is not None
         return Bunch(
@@ -590,7 +591,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
 
     def _witness_of(self, labels: Any) -> _witness.Witness | None:
-        return _witness.taught_by(labels, self._asked, self._source.mean, self._source.plain[0])
+        return _witness.taught_by(labels, self._witness_rows, self._source.mean, self._source.plain[0])
 
     def _map_of(self, kind: Any, compared: _compare.Comparison) -> itspace.TransportMap | None:
         if kind == "none":

@@ -74,7 +74,9 @@ def test_one_target_is_align(rng):
     start = rng.standard_normal((7, 3))
     alone = itspace.align(S, start, steps=6, alpha=1.2, route="qr")
     found = itspace.barycenter([S], start=start, steps=6, alpha=1.2, tolerance=0)
-    np.testing.assert_array_equal(found.factor, alone.factor)
+    # align puts few columns into the lanes of vectors, and a barycenter does not: alike to rounding.
+    unit = 6 * 3 * np.finfo(float).eps * np.linalg.norm(alone.factor)
+    assert np.linalg.norm(found.factor - alone.factor) < 30 * unit
 
 
 def test_subsets_and_starts(rng):

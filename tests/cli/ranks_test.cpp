@@ -106,7 +106,7 @@ TEST_F(Ranks, ReadWhatOneProcessReads) {
 
 TEST_F(Ranks, RefuseWhatNeedsOneProcess) {
   EXPECT_EQ(job(2, "align --target x.npy --rank 2 --floor --out Y.npy"), 2);
-  EXPECT_TRUE(mentions(err(), {"--floor needs all of the target in one process"}));
+  EXPECT_TRUE(mentions(err(), {"--floor is for one process"}));
   EXPECT_EQ(errors_said(), 1u);
   write("square.npy", power_law(dim, 3));
   EXPECT_EQ(job(2, "align --target square.npy --rank 2 --out Y.npy"), 2);
