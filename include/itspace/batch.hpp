@@ -50,9 +50,10 @@ struct BatchOptions {
   StackOf targets = StackOf::covariances;
   bool keep_traces = false;  // fill BatchResult::traces
 
-  // Whether to end the call. Asked on the calling thread alone, before each problem that it takes (several, where they
-  // are solved side by side) and after each step of those. Once it says so, runs that are under way end as
-  // Status::stopped and the others are not begun. What it throws comes out of align_batch when all threads have ended.
+  // Whether to end the call. Asked on the calling thread alone: once at the beginning, before each problem that it
+  // takes (several, where they are solved side by side) and after each step of those. Once it says so, runs that are
+  // under way end as Status::stopped and the others are not begun. What it throws comes out of align_batch when all
+  // threads have ended.
   std::function<bool()> should_stop = {};
 };
 

@@ -117,6 +117,7 @@ class Batch {
     const Index shares = parts_per_thread * threads(), count = targets_.count;
     const Index per_part = std::clamp<Index>(count / shares, 1, most_per_part);
     const kernels::OneBlasThread blas;
+    stop_.is_up();  // asked once in any case: other threads may leave the caller nothing to do
     kernels::run_parts((count + per_part - 1) / per_part, [&](Index part) {
       const kernels::PartScope alone;  // also where the caller does all parts by itself
       const Index begin = part * per_part, end = std::min(count, begin + per_part);

@@ -303,9 +303,10 @@ TEST(BatchOf, ProblemsSideBySideAreStoppedTogether) {
   const ThreadScope scope(1);
   int asked = 0;
   BatchOptions options;
-  options.should_stop = [&] { return ++asked > 7; };
+  options.should_stop = [&] { return ++asked > 8; };
   const auto batch = align_batch<double>(stacks.covariances(), stacks.starts(), {.steps = 2}, options);
-  // Seven are begun at once, and asked for each; the answer comes with their first iterates.
+  // Asked once at the beginning, and for each of seven that are begun at once; the answer comes with their first
+  // iterates.
   for (Index i = 0; i < stacks.count; ++i) {
     const auto at = static_cast<std::size_t>(i);
     EXPECT_EQ(batch.status[at], i < 7 ? std::optional(Status::stopped) : std::nullopt) << i;
