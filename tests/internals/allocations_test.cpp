@@ -101,7 +101,7 @@ TEST(Allocations, NoBlockInTheLoopWithLineSearchProbeAndCompletion) {
   EXPECT_EQ(allocations_of<float>({.steps = steps}, true), 0);
 }
 
-// A batch asks whether to stop before each problem, and at each of its three iterates.
+// A batch asks whether to stop once, before each problem, and at each of its three iterates.
 TEST(Allocations, AProblemThatFindsNoMemoryIsNoOthersBusiness) {
   constexpr Index count = 5, small = 6;
   Block<double> sigma(count * small, small), start(count * small, 2);
@@ -110,7 +110,7 @@ TEST(Allocations, AProblemThatFindsNoMemoryIsNoOthersBusiness) {
   int asked = 0;
   BatchOptions options;
   options.should_stop = [&] {
-    if (asked++ == 2 * 4) next_allocation_fails = true;
+    if (asked++ == 1 + 2 * 4) next_allocation_fails = true;
     return false;
   };
   const ThreadScope one(1);
