@@ -291,13 +291,16 @@ class SpreadRun {
   std::optional<StartInput> start_;  // of rank 0
 };
 
-// Whether the launcher has begun to end this job: another rank has spoken, and the signal is here.
+// Whether the launcher has begun to end this job: another rank has spoken, and the signal is here. A signal that was
+// here before may be the launcher's or the user's; the launcher's is followed by one that nothing outlives.
 bool is_being_ended(std::chrono::seconds patience) {
-  if (interrupt_asked()) return false;  // by an earlier signal, which says nothing
+  const bool signalled_before = interrupt_asked();
   const auto end = std::chrono::steady_clock::now() + patience;
-  while (!interrupt_asked() && std::chrono::steady_clock::now() < end)
+  while (std::chrono::steady_clock::now() < end) {
+    if (!signalled_before && interrupt_asked()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return interrupt_asked();
+  }
+  return false;
 }
 
 // The others may have met the same, and one message is enough: the lowest rank that is there speaks first.
