@@ -8,7 +8,6 @@
 #include "core/require.hpp"
 #include "core/root_target.hpp"
 #include "core/side_by_side.hpp"
-#include "core/truncation.hpp"
 
 #include <cmath>
 
@@ -82,6 +81,12 @@ void check_options(Index d, bool has_factor, const AlignOptions& options) {
   if (options.solver == Solver::ritz) check_ritz(options);
 }
 
+void check_start(Index rows, Index cols, Index d) {
+  require(rows == d, "the start has ", rows, " rows and the target has dimension ", d,
+          "; a start is a d x r factor of the target's dimension");
+  check_start_cols(cols, d);
+}
+
 void check_start_cols(Index cols, Index d) {
   require(cols >= 1 && cols <= d, "the start has ", cols, " columns; a factor has from 1 to d = ", d,
           ". A covariance of dimension d needs no more: shorten the start with truncate_factor");
@@ -120,10 +125,7 @@ template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& given, const std::type_identity_t<ConstBlockView<Scalar>>& start,
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
   const TargetRef<Scalar> target = given;
-  require(start.rows() == target.dim(), "the start has ", start.rows(), " rows and the target has dimension ",
-          target.dim(), "; a start is a d x r factor of the target's dimension");
-  check_options(target.dim(), target.has_factor(), options);
-  check_start_cols(start.cols(), target.dim());
+  check_run(target, start.rows(), start.cols(), options);
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
   return run_on_host<Scalar>(context, Block<Scalar>(start), options, on_step);
@@ -133,8 +135,7 @@ template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& given, Index rank, const AlignOptions& options,
                      const std::type_identity_t<OnStep<Scalar>>& on_step) {
   const TargetRef<Scalar> target = given;
-  check_options(target.dim(), target.has_factor(), options);
-  check_rank(rank, target.dim());
+  check_run(target, rank, options);
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
   return run_on_host<Scalar>(context, make_random_start(context, rank, options.seed), options, on_step);
@@ -162,9 +163,7 @@ template <Storage Scalar>
 Evaluation<Scalar> evaluate(const TargetArgument<Scalar>& given,
                             const std::type_identity_t<ConstBlockView<Scalar>>& factor, Route route) {
   const TargetRef<Scalar> target = given;
-  require(factor.rows() == target.dim() && factor.cols() >= 1, "the factor is ", factor.rows(), " x ", factor.cols(),
-          " and the target has dimension ", target.dim(), "; a factor is d x r with at least one column");
-  check_options(target.dim(), target.has_factor(), evaluation_options(route));
+  check_evaluation(target, factor.rows(), factor.cols(), route);
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
   return with_root<Scalar>(context, route,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run in any space: what align() does once the options are checked. A place that is not the host's memory includes
-// this header and the two solvers' `_impl.hpp`, and instantiates them for its space.
+// A run in any space: what align() asks of its arguments, and what it does then. A place that is not the host's memory
+// includes this header and the two solvers' `_impl.hpp`.
 #pragma once
 
 #include <itspace/align.hpp>
@@ -10,6 +10,7 @@
 #include "core/paper_solver.hpp"
 #include "core/require.hpp"
 #include "core/ritz_solver.hpp"
+#include "core/truncation.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -17,9 +18,22 @@
 
 namespace itspace {
 
-// Throw std::invalid_argument where the options contradict each other or the target.
+// Throw std::invalid_argument where the options contradict each other or the target, and where a start is none of it.
 ITSPACE_API void check_options(Index dim, bool has_factor, const AlignOptions& options);
+ITSPACE_API void check_start(Index rows, Index cols, Index dim);
 ITSPACE_API void check_start_cols(Index cols, Index dim);
+
+// All that a run is asked before it begins: from a start of that shape, or from a random one.
+template <Space S>
+void check_run(const BasicTargetRef<S>& target, Index start_rows, Index start_cols, const AlignOptions& options) {
+  check_options(target.dim(), target.has_factor(), options);
+  check_start(start_rows, start_cols, target.dim());
+}
+template <Space S>
+void check_run(const BasicTargetRef<S>& target, Index rank, const AlignOptions& options) {
+  check_options(target.dim(), target.has_factor(), options);
+  check_rank(rank, target.dim());
+}
 
 // Route root needs the square root of the target's entries in the place of the target, and only the host makes one.
 template <Space S>
@@ -95,6 +109,13 @@ inline AlignOptions evaluation_options(Route route) {
   options.completion = false;
   options.route = route;
   return options;
+}
+
+template <Space S>
+void check_evaluation(const BasicTargetRef<S>& target, Index rows, Index cols, Route route) {
+  require(rows == target.dim() && cols >= 1, "the factor is ", rows, " x ", cols, " and the target has dimension ",
+          target.dim(), "; a factor is d x r with at least one column");
+  check_options(target.dim(), target.has_factor(), evaluation_options(route));
 }
 
 template <Space S>

@@ -69,9 +69,7 @@ Result<Scalar> align_with_checkpoints(const TargetArgument<Scalar>& given,
                                       const std::type_identity_t<OnStep<Scalar>>& on_step) {
   const TargetRef<Scalar> target = given;
   check(target, options, checkpoints);
-  require(start.rows() == target.dim(), "the start has ", start.rows(), " rows and the target has dimension ",
-          target.dim(), "; a start is a d x r factor of the target's dimension");
-  check_start_cols(start.cols(), target.dim());
+  check_start(start.rows(), start.cols(), target.dim());
   return run_in_stretches<Scalar>(target, start.cols(), options, checkpoints, on_step, std::nullopt,
                                   [&](auto&) { return Block<Scalar>(start); });
 }

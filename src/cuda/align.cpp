@@ -6,29 +6,17 @@
 
 #include "core/align_impl.hpp"
 #include "core/paper_solver_impl.hpp"
-#include "core/require.hpp"
 #include "core/ritz_solver_impl.hpp"
-#include "core/truncation.hpp"
 #include "cuda/fused_run.hpp"
-
-namespace itspace {
-
-template class PaperSolver<cuda::Space<float>>;
-template class PaperSolver<cuda::Space<double>>;
-template class RitzSolver<cuda::Space<float>>;
-template class RitzSolver<cuda::Space<double>>;
-
-}  // namespace itspace
 
 namespace itspace::cuda {
 namespace {
 
 template <Storage Scalar>
-void check_start(const TargetRef<Scalar>& target, Index rows, Index cols, const AlignOptions& options) {
-  require(rows == target.dim(), "the start has ", rows, " rows and the target has dimension ", target.dim(),
-          "; a start is a d x r factor of the target's dimension");
-  check_options(target.dim(), target.has_factor(), options);
-  check_start_cols(cols, target.dim());
+Block<Scalar> copy_of(Space<Scalar>& space, const ConstView<Scalar>& block) {
+  Block<Scalar> copy = space.make_block(block.rows, block.cols());
+  space.copy(block, copy);
+  return copy;
 }
 
 template <Storage Scalar>
@@ -46,18 +34,16 @@ Result<Scalar> run(const TargetArgument<Scalar>& target, RunContext<Space<Scalar
 template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_identity_t<ConstView<Scalar>>& start,
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  check_start<Scalar>(target.ref(), start.rows, start.cols(), options);
+  check_run(target.ref(), start.rows, start.cols(), options);
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
-  Block<Scalar> first = space.make_block(start.rows, start.cols());
-  space.copy(start, first);
-  return run<Scalar>(target, context, std::move(first), options, on_step);
+  return run<Scalar>(target, context, copy_of<Scalar>(space, start), options, on_step);
 }
 
 template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_identity_t<ConstBlockView<Scalar>>& start,
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  check_start<Scalar>(target.ref(), start.rows(), start.cols(), options);
+  check_run(target.ref(), start.rows(), start.cols(), options);
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
   return run<Scalar>(target, context, to_device<Scalar>(target.device(), start), options, on_step);
@@ -66,8 +52,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_ident
 template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& target, Index rank, const AlignOptions& options,
                      const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  check_options(target.ref().dim(), target.ref().has_factor(), options);
-  check_rank(rank, target.ref().dim());
+  check_run(target.ref(), rank, options);
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
   return run<Scalar>(target, context, make_random_start(context, rank, options.seed), options, on_step);
@@ -76,14 +61,10 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, Index rank, const Ali
 template <Storage Scalar>
 Evaluation<Scalar> evaluate(const TargetArgument<Scalar>& target, const std::type_identity_t<ConstView<Scalar>>& factor,
                             Route route) {
-  require(factor.rows == target.ref().dim() && factor.cols() >= 1, "the factor is ", factor.rows, " x ", factor.cols(),
-          " and the target has dimension ", target.ref().dim(), "; a factor is d x r with at least one column");
-  check_options(target.ref().dim(), target.ref().has_factor(), evaluation_options(route));
+  check_evaluation(target.ref(), factor.rows, factor.cols(), route);
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
-  Block<Scalar> at = space.make_block(factor.rows, factor.cols());
-  space.copy(factor, at);
-  return evaluate_at(context, std::move(at), factor.cols(), route);
+  return evaluate_at(context, copy_of<Scalar>(space, factor), factor.cols(), route);
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                    \

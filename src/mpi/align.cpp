@@ -7,16 +7,6 @@
 #include "core/paper_solver_impl.hpp"
 #include "core/require.hpp"
 #include "core/ritz_solver_impl.hpp"
-#include "core/truncation.hpp"
-
-namespace itspace {
-
-template class PaperSolver<mpi::Space<float>>;
-template class PaperSolver<mpi::Space<double>>;
-template class RitzSolver<mpi::Space<float>>;
-template class RitzSolver<mpi::Space<double>>;
-
-}  // namespace itspace
 
 namespace itspace::mpi {
 namespace {
@@ -44,10 +34,7 @@ Block<Scalar> copy_of(Space<Scalar>& space, const ConstView<Scalar>& block) {
 template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_identity_t<ConstView<Scalar>>& start,
                      const AlignOptions& options, const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  require(start.rows == target.ref().dim(), "the start has ", start.rows, " rows and the target has dimension ",
-          target.ref().dim(), "; a start is a d x r factor of the target's dimension");
-  check_options(target.ref().dim(), target.ref().has_factor(), options);
-  check_start_cols(start.cols(), target.ref().dim());
+  check_run(target.ref(), start.rows, start.cols(), options);
   Space<Scalar> space(target.ranks());
   RunContext<Space<Scalar>> context(space, target.ref());
   return run_from(context, copy_of<Scalar>(space, start), start.cols(), options,
@@ -57,8 +44,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_ident
 template <Storage Scalar>
 Result<Scalar> align(const TargetArgument<Scalar>& target, Index rank, const AlignOptions& options,
                      const std::type_identity_t<OnStep<Scalar>>& on_step) {
-  check_options(target.ref().dim(), target.ref().has_factor(), options);
-  check_rank(rank, target.ref().dim());
+  check_run(target.ref(), rank, options);
   Space<Scalar> space(target.ranks());
   RunContext<Space<Scalar>> context(space, target.ref());
   return run_from(context, make_random_start(context, rank, options.seed), rank, options,
@@ -68,9 +54,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, Index rank, const Ali
 template <Storage Scalar>
 Evaluation<Scalar> evaluate(const TargetArgument<Scalar>& target, const std::type_identity_t<ConstView<Scalar>>& factor,
                             Route route) {
-  require(factor.rows == target.ref().dim() && factor.cols() >= 1, "the factor is ", factor.rows, " x ", factor.cols(),
-          " and the target has dimension ", target.ref().dim(), "; a factor is d x r with at least one column");
-  check_options(target.ref().dim(), target.ref().has_factor(), evaluation_options(route));
+  check_evaluation(target.ref(), factor.rows, factor.cols(), route);
   Space<Scalar> space(target.ranks());
   RunContext<Space<Scalar>> context(space, target.ref());
   return evaluate_at(context, copy_of<Scalar>(space, factor), factor.cols(), route);
