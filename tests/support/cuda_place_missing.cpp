@@ -1,47 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A build without itspace::cuda.
-#include "cuda_place.hpp"
-
-#include <cstdio>
-#include <cstdlib>
+#include "other_place.hpp"
 
 namespace itspace::test {
-namespace {
-
-[[noreturn]] void skip() {
-  std::printf("skipped: this build has no itspace::cuda\n");
-  std::fflush(stdout);
-  std::_Exit(skipped_exit_code);
-}
-
-}  // namespace
 
 template <Storage Scalar>
-Result<Scalar> align_on_cuda(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&,
-                             const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&) {
-  skip();
-}
-template <Storage Scalar>
-Result<Scalar> align_on_cuda(TargetRef<Scalar>, Index, const AlignOptions&,
-                             const std::type_identity_t<OnStep<Scalar>>&) {
-  skip();
-}
-template <Storage Scalar>
-Evaluation<Scalar> evaluate_on_cuda(TargetRef<Scalar>, const std::type_identity_t<ConstBlockView<Scalar>>&, Route) {
-  skip();
+std::unique_ptr<const OtherPlace<Scalar>> make_cuda_place() {
+  skip_all("this build has no itspace::cuda");
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                                \
-  template Result<Scalar> align_on_cuda<Scalar>(TargetRef<Scalar>,                                                 \
-                                                const std::type_identity_t<ConstBlockView<Scalar>>&,               \
-                                                const AlignOptions&, const std::type_identity_t<OnStep<Scalar>>&); \
-  template Result<Scalar> align_on_cuda<Scalar>(TargetRef<Scalar>, Index, const AlignOptions&,                     \
-                                                const std::type_identity_t<OnStep<Scalar>>&);                      \
-  template Evaluation<Scalar> evaluate_on_cuda<Scalar>(TargetRef<Scalar>,                                          \
-                                                       const std::type_identity_t<ConstBlockView<Scalar>>&, Route);
-ITSPACE_INSTANTIATE(float)
-ITSPACE_INSTANTIATE(double)
-#undef ITSPACE_INSTANTIATE
+template std::unique_ptr<const OtherPlace<float>> make_cuda_place<float>();
+template std::unique_ptr<const OtherPlace<double>> make_cuda_place<double>();
 
 }  // namespace itspace::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the suite makes its runs. With ITSPACE_TEST_PLACE=split:P in the environment the solvers run in a SplitSpace of
-// P parts, with cuda on a GPU (cuda_place.hpp), else in the memory of the host; the tests are the same.
+// P parts, with cuda on a GPU, with mpi on a job's ranks (other_place.hpp), else on the host; the tests are the same.
 #pragma once
 
 #include <itspace/align.hpp>
