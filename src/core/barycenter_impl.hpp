@@ -210,13 +210,12 @@ std::optional<Status> BarycenterSolver<S>::evaluate(Index, bool last) {
       {at_.objective, at_.resolution, at_.several_routes ? Route::automatic : at_.route.value_or(Route::qr), version_});
 }
 
-// M(Z) = ||Z||^2 + tr - 2 tr(Bbar'Z) is above F everywhere and 2 eps above it at Y, and has its minimum at Bbar. Where
-// the averaging of images has rounded Bbar by e the promise suffers by 2 alpha ||Bbar - Y|| ||e||.
+// Bbar stands for B. Where the averaging of images has rounded it by e the promise suffers by 2 alpha ||Bbar - Y||
+// ||e||.
 template <Space S>
 StepMade BarycenterSolver<S>::step_to(double alpha, const Sweep& from) {
   const double d2 = from.norms.difference_squared, length = alpha * std::sqrt(d2);
-  return {alpha, alpha * alpha * d2, alpha * (2 - alpha) * d2 - 2 * from.worst.gap,
-          (1 - alpha) * (1 - alpha) * d2 + from.remainder(), from.doubt.of(length) + 2 * from.averaging * length};
+  return step_along(alpha, d2, from.worst.gap, from.remainder(), from.doubt.of(length) + 2 * from.averaging * length);
 }
 
 template <Space S>

@@ -110,6 +110,12 @@ double estimated_norm(const Small& z) {
   return norm;
 }
 
+// How finely 2 tr H is known: | ||K||_* - tr H | <= ||(H - H')/2||_* where the polar factor is not exact.
+double uncertainty_of(const PolarMeasures& measures, Index r) {
+  const double size = static_cast<double>(r);
+  return 4 * size * eps64 * measures.largest + 2 * std::sqrt(size) * measures.asymmetry + 2 * measures.rounding;
+}
+
 // The same certificate without a decomposition, where every direction is seen far above its rounding: the polar factor
 // P of K = C c by products. Any orthonormal directions will do, so they are those of the columns: m = C^(-1) P. The
 // rounding of theta, of norm `noise`, is that of m'theta m, so that column i is in doubt by noise ||m_i||^2 (which is
@@ -117,7 +123,6 @@ double estimated_norm(const Small& z) {
 // False where a direction may be null, or where the products did not converge.
 bool certify_by_products(const ScaledData& data, const Basis& basis, const NullRule& rule, Certificate& certificate) {
   const Index r = data.c.cols();
-  const double size = static_cast<double>(r);
   const Small k = kernels::times(data.c, data.scaled_coordinates);
   const Small c_inverse = upper_inverse(data.c);
   const Small k_inverse = std::ldexp(1.0, data.other) * kernels::times(basis.inverse, c_inverse);
@@ -150,9 +155,10 @@ bool certify_by_products(const ScaledData& data, const Basis& basis, const NullR
   certificate.condition = (largest / smallest) * (largest / smallest);
   certificate.directions.setIdentity(r, r);
   certificate.doubt = (noise * squares).cwiseMax(eps64);
-  // | ||K||_* - tr H | <= ||(H - H')/2||_* where the polar factor is not exact.
-  certificate.uncertainty = 4 * size * eps64 * data.unit * largest + 2 * std::sqrt(size) * data.unit * asymmetry +
-                            2 * noise * columns.cwiseProduct(data.coordinates).sum();
+  certificate.uncertainty = uncertainty_of({.largest = data.unit * largest,
+                                            .asymmetry = data.unit * asymmetry,
+                                            .rounding = noise * columns.cwiseProduct(data.coordinates).sum()},
+                                           r);
   certificate.seen = columns;
   measure_certificate(data.theta, data.coordinates,
                       {columns, certificate.directions, SmallVector::Ones(r), certificate.doubt, SmallVector::Zero(r)},
@@ -161,6 +167,17 @@ bool certify_by_products(const ScaledData& data, const Basis& basis, const NullR
 }
 
 }  // namespace
+
+Certificate certificate_of(const PolarMeasures& measures, Index r) {
+  Certificate certificate;
+  certificate.rank = r;
+  certificate.by_products = true;
+  certificate.nuclear_norm = measures.nuclear_norm;
+  certificate.orthogonality = measures.orthogonality;
+  certificate.feasibility = std::sqrt(1 + measures.orthogonality);  // lambda_max(I + E) <= 1 + ||E||
+  certificate.uncertainty = uncertainty_of(measures, r);
+  return certificate;
+}
 
 void make_certificate(const Small& theta_in, const Small& coordinates_in, const Basis& basis, const NullRule& rule,
                       double regularization, Certificate& certificate, bool may_use_products) {

@@ -17,6 +17,8 @@
 
 #include "core/basis.hpp"
 
+#include <algorithm>
+
 namespace itspace {
 
 // How finely the energies h_i = v_i'G v_i/||Y v_i||^2 are known, and which right singular directions v_i of
@@ -50,6 +52,27 @@ struct Certificate {
   bool by_products = false;  // made without a decomposition: the directions are those of the columns
   bool finite = true;
 };
+
+// What is measured of a polar factor P of K = C c that was made by products, H = P'K being symmetric but for its
+// rounding; where the matrices are elsewhere (in lanes, on a device) this is all that is known of them.
+struct PolarMeasures {
+  double nuclear_norm = 0;   // tr H
+  double largest = 0;        // singular value of K
+  double asymmetry = 0;      // ||(H - H')/2||_F
+  double orthogonality = 0;  // as in Certificate
+  double rounding = 0;       // of tr H by that of the energies: sum_i s_i noise/h_i
+};
+
+// Such a certificate of r columns, without its matrices and its gap: every direction is seen, and nearly orthonormal.
+ITSPACE_API Certificate certificate_of(const PolarMeasures& measures, Index r);
+
+// F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)), and how finely it is known: the rounding of its sums, and of tr(G^(1/2)).
+inline double objective_of(const Certificate& certificate, double y_squared, double target_trace) {
+  return std::max(0.0, y_squared + target_trace - 2 * certificate.nuclear_norm);
+}
+inline double resolution_of(const Certificate& certificate, double y_squared, double target_trace, double eps) {
+  return 6 * eps * (target_trace + y_squared) + certificate.uncertainty;
+}
 
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.
 // A large certificate may be made of products instead of a decomposition: as good where all directions are far above

@@ -22,11 +22,9 @@ struct EvaluatedPoint {
   double remainder = 0;  // tr Sigma - ||B||^2 >= 0
   double doubt = 0;      // of what is promised: promise_doubt
 
-  // F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)). The same as ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, but not through
-  // B, which is rounded to storage and, where it was completed, doubtful in directions that F does not see.
-  double objective(double target_trace) const {
-    return std::max(0.0, basis.y_squared + target_trace - 2 * certificate.nuclear_norm);
-  }
+  // F(Y). The same as ||B - Y||^2 + (tr Sigma - ||B||^2) - 2 eps, but not through B, which is rounded to storage and,
+  // where it was completed, doubtful in directions that F does not see.
+  double objective(double target_trace) const { return objective_of(certificate, basis.y_squared, target_trace); }
 
   // By how much tr(B'Y), of the B that was lifted, misses the tr(Q'Sigma^(1/2) Y) that the certificate measured.
   double inconsistency() const {
@@ -34,9 +32,8 @@ struct EvaluatedPoint {
     return std::abs(inner - (certificate.nuclear_norm - certificate.gap));
   }
 
-  // How finely F(Y) is known: the rounding of its sums, and of tr(G^(1/2)).
   double resolution(double eps, double target_trace) const {
-    return 6 * eps * (target_trace + basis.y_squared) + certificate.uncertainty;
+    return resolution_of(certificate, basis.y_squared, target_trace, eps);
   }
 
   // Where Y sees nothing of the target, neither does the estimate of ||Sigma||_2 from products with it, and rounding

@@ -73,6 +73,8 @@ class PaperSolver {
   // A certificate with a smaller gap, from the data at hand or from another pass; false where there is none. A status
   // ends the run.
   bool improve_certificate(bool step_follows, std::optional<Status>& end);
+  // What a step promises, less what of it may be rounding.
+  double safe_descent(double alpha) const;
   // Not even a step that goes all the way is promised to end below F(Y_k) + its resolution.
   bool promises_nothing(double alpha) const;
   bool needs_improvement() const;

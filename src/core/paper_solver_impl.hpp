@@ -208,9 +208,13 @@ bool PaperSolver<S>::lift() {
 }
 
 template <Space S>
+double PaperSolver<S>::safe_descent(double alpha) const {
+  return promised_descent(alpha, point_.norms.difference_squared, point_.certificate.gap) - point_.doubt;
+}
+
+template <Space S>
 bool PaperSolver<S>::promises_nothing(double alpha) const {
-  return alpha * (2 - alpha) * point_.norms.difference_squared - 2 * point_.certificate.gap - point_.doubt <
-         -resolution();
+  return safe_descent(alpha) < -resolution();
 }
 
 // Where a promise is empty, where the completed B is not what its certificate says, and where F is known so badly
@@ -218,9 +222,7 @@ bool PaperSolver<S>::promises_nothing(double alpha) const {
 template <Space S>
 bool PaperSolver<S>::needs_improvement() const {
   if (promises_nothing(alpha_) || (completed_ && point_.inconsistency() > resolution())) return true;
-  const double promised =
-      alpha_ * (2 - alpha_) * point_.norms.difference_squared - 2 * point_.certificate.gap - point_.doubt;
-  return !completed_ && point_.certificate.uncertainty > 0.9 * resolution() && promised < resolution();
+  return !completed_ && point_.certificate.uncertainty > 0.9 * resolution() && safe_descent(alpha_) < resolution();
 }
 
 template <Space S>
@@ -362,10 +364,9 @@ StepOutcome PaperSolver<S>::shorten_step() {
 // What a plain step of that alpha from the iterate of taken_ promises.
 template <Space S>
 StepMade PaperSolver<S>::step_to(double alpha) const {
-  const double d2 = taken_.difference_squared;
-  const bool promises = alpha > 0 && alpha < 2;
-  return {alpha, alpha * alpha * d2, promises ? alpha * (2 - alpha) * d2 - 2 * taken_.gap : not_a_number,
-          (1 - alpha) * (1 - alpha) * d2 + taken_.remainder, taken_.doubt};
+  StepMade step = step_along(alpha, taken_.difference_squared, taken_.gap, taken_.remainder, taken_.doubt);
+  if (!(alpha > 0 && alpha < 2)) step.promised_descent = not_a_number;
+  return step;
 }
 
 template <Space S>

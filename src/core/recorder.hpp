@@ -21,6 +21,19 @@ struct StepMade {
   double doubt = 0;  // rounding in what is promised
 };
 
+// Of the step Y + alpha (B - Y), where ||B - Y||^2 is `difference_squared` and B leaves `remainder` of tr Sigma: M(Z) =
+// ||Z||^2 + tr Sigma - 2 tr(B'Z) is above F everywhere, 2 gap above it at Y, and has its minimum at B.
+inline double promised_descent(double alpha, double difference_squared, double gap) {
+  return alpha * (2 - alpha) * difference_squared - 2 * gap;
+}
+inline double objective_bound(double alpha, double difference_squared, double remainder) {
+  return (1 - alpha) * (1 - alpha) * difference_squared + remainder;
+}
+inline StepMade step_along(double alpha, double difference_squared, double gap, double remainder, double doubt) {
+  return {alpha, alpha * alpha * difference_squared, promised_descent(alpha, difference_squared, gap),
+          objective_bound(alpha, difference_squared, remainder), doubt};
+}
+
 // What the pass at Y_k showed.
 struct Measured {
   double objective = 0;

@@ -179,16 +179,14 @@ class Runner {
     if (!is_plain()) return hand_over();
     const Certificate certificate = make_certificate();
     const double trace = recorder_.target_trace();
-    const double resolution = 6 * eps * (trace + y_squared_) + certificate.uncertainty;
-    const double objective = std::max(0.0, y_squared_ + trace - 2 * certificate.nuclear_norm);
+    const double resolution = resolution_of(certificate, y_squared_, trace, eps);
+    const double objective = objective_of(certificate, y_squared_, trace);
     BlendNorms norms;
-    double promised = 0;
     if (!is_last()) {
       lanes_.get(Lanes::m, lane_, small_);
       space_.multiply(w_, small_, b_, Write::assign);
       norms = space_.blend_norms(current(), b_);
-      promised = alpha_ * (2 - alpha_) * norms.difference_squared - 2 * certificate.gap;
-      const double safe = promised - lanes_.scalar(Lanes::doubt, lane_);
+      const double safe = promised_descent(alpha_, norms.difference_squared, certificate.gap) - found(Lanes::doubt);
       const bool known_badly = certificate.uncertainty > 0.9 * resolution && safe < resolution;
       if (!(safe >= -resolution) || known_badly || !std::isfinite(norms.b_squared)) return hand_over();
     }
@@ -199,7 +197,7 @@ class Runner {
       return hand_over();
     }
     announce(end);
-    if (!done_) step(norms, promised);
+    if (!done_) step(norms);
   }
 
  private:
@@ -222,16 +220,13 @@ class Runner {
   }
 
   Certificate make_certificate() {
-    const double r = static_cast<double>(rank_);
-    Certificate certificate;
-    certificate.rank = rank_;
-    certificate.by_products = true;
-    certificate.nuclear_norm = found(Lanes::nuclear_norm);
+    Certificate certificate = certificate_of({.nuclear_norm = found(Lanes::nuclear_norm),
+                                              .largest = found(Lanes::largest),
+                                              .asymmetry = found(Lanes::asymmetry),
+                                              .orthogonality = found(Lanes::orthogonality),
+                                              .rounding = noise() * found(Lanes::columns_dot_r)},
+                                             rank_);
     certificate.gap = found(Lanes::gap);
-    certificate.orthogonality = found(Lanes::orthogonality);
-    certificate.feasibility = std::sqrt(1 + certificate.orthogonality);
-    certificate.uncertainty = 4 * r * eps64 * found(Lanes::largest) + 2 * std::sqrt(r) * found(Lanes::asymmetry) +
-                              2 * noise() * found(Lanes::columns_dot_r);
     return certificate;
   }
 
@@ -246,15 +241,13 @@ class Runner {
     done_ = true;
   }
 
-  void step(const BlendNorms& norms, double promised) {
+  void step(const BlendNorms& norms) {
     std::size_t next = 0;
     while (next == current_ || next == best_) ++next;
     space_.blend(current(), b_, alpha_, iterates_[next]);
     current_ = next;
-    const double d2 = norms.difference_squared;
     const double remainder = std::max(0.0, recorder_.target_trace() - norms.b_squared);
-    made_ = StepMade{alpha_, alpha_ * alpha_ * d2, promised, (1 - alpha_) * (1 - alpha_) * d2 + remainder,
-                     lanes_.scalar(Lanes::doubt, lane_)};
+    made_ = step_along(alpha_, norms.difference_squared, found(Lanes::gap), remainder, found(Lanes::doubt));
     recorder_.iterate_made(made_, target_.passes());
   }
 

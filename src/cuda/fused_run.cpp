@@ -14,8 +14,6 @@
 namespace itspace::cuda {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
-
 bool is_for_fused(const AlignOptions& options, Index rank) {
   const bool fixed_alpha = options.step_size.kind() != StepSize::Kind::line_search;
   const bool route = options.route == Route::automatic || options.route == Route::gram;
@@ -36,19 +34,18 @@ bool is_aligned(const ConstView<Scalar>& sigma) {
 
 // What make_certificate (core/certificate.cpp) finds by products, from what the device logged.
 template <Storage Scalar>
-Certificate certificate_of(const kernels::FusedRow& row, Index rank) {
+Certificate logged_certificate(const kernels::FusedRow& row, Index rank) {
   constexpr double eps = std::numeric_limits<Scalar>::epsilon();
   const double noise = 2 * eps * row.target_norm * row.longest_squared;
-  const double r = static_cast<double>(rank), largest = std::sqrt(row.g_norm);
-  Certificate certificate;
-  certificate.rank = rank;
-  certificate.nuclear_norm = row.nuclear_norm;
-  certificate.orthogonality = row.orthogonality;
-  certificate.feasibility = std::sqrt(1 + row.orthogonality);
+  Certificate certificate = certificate_of({.nuclear_norm = row.nuclear_norm,
+                                            .largest = std::sqrt(row.g_norm),
+                                            .asymmetry = row.asymmetry,
+                                            .orthogonality = row.orthogonality,
+                                            .rounding = noise * row.root_trace},
+                                           rank);
   // M was divided by this.
   certificate.gap = row.nuclear_norm * (certificate.feasibility - 1) / certificate.feasibility;
   certificate.condition = row.g_norm * row.root_norm_squared;
-  certificate.uncertainty = 4 * r * eps64 * largest + 2 * std::sqrt(r) * row.asymmetry + 2 * noise * row.root_trace;
   return certificate;
 }
 
@@ -61,12 +58,6 @@ double promise_doubt_of(const kernels::FusedRow& row) {
   return 4 * eps * row.target_norm * row.longest_squared * std::max(row.doubtful_image, row.root_trace);
 }
 
-template <Storage Scalar>
-double resolution_of(const kernels::FusedRow& row, const Certificate& certificate, double trace) {
-  return 6 * static_cast<double>(std::numeric_limits<Scalar>::epsilon()) * (trace + row.y_squared) +
-         certificate.uncertainty;
-}
-
 // The trace of the rows; nothing where a step was not worth taking, or did not keep its promise: the general solver
 // knows what to do then.
 template <Storage Scalar>
@@ -76,16 +67,14 @@ std::optional<Trace> record(const std::vector<kernels::FusedRow>& rows, Recorder
   std::optional<StepMade> step;
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const kernels::FusedRow& row = rows[k];
-    const Certificate certificate = certificate_of<Scalar>(row, rank);
-    const double resolution = resolution_of<Scalar>(row, certificate, trace);
+    const Certificate certificate = logged_certificate<Scalar>(row, rank);
+    const double resolution = resolution_of(certificate, row.y_squared, trace, std::numeric_limits<Scalar>::epsilon());
     recorder.iterate_made(step, first_pass + static_cast<Index>(k));
     if (recorder.evaluated(certificate, {std::max(0.0, row.objective), resolution, Route::gram, 0}))
       return std::nullopt;
-    const double d2 = row.difference_squared, promised = alpha * (2 - alpha) * d2 - 2 * certificate.gap;
-    const double doubt = promise_doubt_of<Scalar>(row);
-    if (k + 1 < rows.size() && promised - doubt < -resolution) return std::nullopt;
-    const double remainder = std::max(0.0, trace - row.b_squared);
-    step = StepMade{alpha, alpha * alpha * d2, promised, (1 - alpha) * (1 - alpha) * d2 + remainder, doubt};
+    step = step_along(alpha, row.difference_squared, certificate.gap, std::max(0.0, trace - row.b_squared),
+                      promise_doubt_of<Scalar>(row));
+    if (k + 1 < rows.size() && step->promised_descent - step->doubt < -resolution) return std::nullopt;
   }
   return recorder.finish(Status::step_limit, first_pass + static_cast<Index>(rows.size()));
 }
