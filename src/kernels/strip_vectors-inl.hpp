@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The three small loops over the rows of a strip that all products are made of, for one instruction set; included anew
-// for each (Highway's manner: no include guard, but one for each target).
+// Strips, and the three small loops over their rows that all products are made of, for one instruction set; included
+// anew for each (Highway's manner: no include guard, but one for each target).
 #if defined(ITSPACE_KERNELS_STRIP_VECTORS_INL) == defined(HWY_TARGET_TOGGLE)
 #ifdef ITSPACE_KERNELS_STRIP_VECTORS_INL
 #undef ITSPACE_KERNELS_STRIP_VECTORS_INL
@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <concepts>
 #include <type_traits>
 
 HWY_BEFORE_NAMESPACE();
@@ -240,6 +241,51 @@ HWY_INLINE void strip_both(const Strip<Scalar>& strip, const Scalar* y, const Sc
   constexpr Index width = Vectors * lanes_of<Scalar>();
   for (Index i = 0; i < strip_rows; i += rows)
     add_both<rows, Vectors>(strip.from_row(i), y, q + i * width, count, w, p + i * width);
+}
+
+// A tile of a strip, copied.
+template <class Scalar>
+struct StripBuffer {
+  alignas(64) Scalar values[strip_rows * most_tile_cols];
+};
+
+// Columns [left, right) of the strip of rows [row, row + rows), converted and shifted into `buffer`; rows that are not
+// there are zero.
+template <class Scalar, class Data>
+HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
+                                      Scalar* HWY_RESTRICT buffer) {
+  const Index count = right - left;
+  for (Index i = 0; i < strip_rows; ++i) {
+    Scalar* HWY_RESTRICT to = buffer + i * count;
+    if (i >= rows) {
+      std::fill_n(to, count, Scalar(0));
+      continue;
+    }
+    const Data* HWY_RESTRICT from = a.data + (row + i) * a.stride + left;
+    if (row + strip_rows + i < a.count) {
+      constexpr Index line = 64 / static_cast<Index>(sizeof(Data));
+      for (Index k = 0; k < count; k += line) __builtin_prefetch(from + strip_rows * a.stride + k, 0, 2);
+    }
+    if (a.shift != nullptr) {
+      const Scalar* HWY_RESTRICT shift = a.shift + left;
+      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
+    } else {
+      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
+    }
+  }
+  return {buffer, count};
+}
+
+// As it lies where it can be.
+template <class Scalar, class Data>
+HWY_INLINE Strip<Scalar> strip_of(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
+                                  Scalar* buffer) {
+  if constexpr (std::same_as<Scalar, Data>)
+    if (a.shift == nullptr && rows == strip_rows) {
+      const Scalar* from = a.data + row * a.stride + left;
+      return {from, a.stride, row + 2 * strip_rows <= a.count ? from + strip_rows * a.stride : nullptr};
+    }
+  return copied_strip(a, row, rows, left, right, buffer);
 }
 
 }  // namespace HWY_NAMESPACE

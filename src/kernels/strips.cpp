@@ -3,9 +3,6 @@
 
 #include "kernels/instruction_sets.hpp"
 
-#include <concepts>
-#include <cstring>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/strips.cpp"
 #include <hwy/foreach_target.h>
@@ -57,51 +54,6 @@ void unpack_sum(const SlabSum<Scalar>* terms, Index count, Index begin, Index en
       }
     }
   });
-}
-
-// A tile of a strip, copied.
-template <class Scalar>
-struct StripBuffer {
-  alignas(64) Scalar values[strip_rows * most_tile_cols];
-};
-
-// Columns [left, right) of the strip of rows [row, row + rows), converted and shifted into `buffer`; rows that are not
-// there are zero.
-template <class Scalar, class Data>
-HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
-                                      Scalar* HWY_RESTRICT buffer) {
-  const Index count = right - left;
-  for (Index i = 0; i < strip_rows; ++i) {
-    Scalar* HWY_RESTRICT to = buffer + i * count;
-    if (i >= rows) {
-      std::fill_n(to, count, Scalar(0));
-      continue;
-    }
-    const Data* HWY_RESTRICT from = a.data + (row + i) * a.stride + left;
-    if (row + strip_rows + i < a.count) {
-      constexpr Index line = 64 / static_cast<Index>(sizeof(Data));
-      for (Index k = 0; k < count; k += line) __builtin_prefetch(from + strip_rows * a.stride + k, 0, 2);
-    }
-    if (a.shift != nullptr) {
-      const Scalar* HWY_RESTRICT shift = a.shift + left;
-      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
-    } else {
-      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
-    }
-  }
-  return {buffer, count};
-}
-
-// As it lies where it can be.
-template <class Scalar, class Data>
-HWY_INLINE Strip<Scalar> strip_of(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
-                                  Scalar* buffer) {
-  if constexpr (std::same_as<Scalar, Data>)
-    if (a.shift == nullptr && rows == strip_rows) {
-      const Scalar* from = a.data + row * a.stride + left;
-      return {from, a.stride, row + 2 * strip_rows <= a.count ? from + strip_rows * a.stride : nullptr};
-    }
-  return copied_strip(a, row, rows, left, right, buffer);
 }
 
 // The block on the diagonal, whole, from its upper triangle: w += it times y, both from their row `row` on.
@@ -342,78 +294,6 @@ void map(const LowRankMap<Scalar>& map, Index begin, Index end, BlockView<Scalar
   }
 }
 
-template <class Scalar>
-void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, double* out) {
-  StripBuffer<double> buffer;
-  const WideRows<double, Scalar> left{a.data(), a.outerStride(), a.rows(), a.cols()};
-  for (Index row = begin; row < end; row += strip_rows) {
-    const Index rows = std::min(strip_rows, end - row);
-    for (Index at = 0; at < a.cols(); at += most_tile_cols) {
-      const Index tile_end = std::min(a.cols(), at + most_tile_cols);
-      const Strip<double> strip = strip_of(left, row, rows, at, tile_end, buffer.values);
-      for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<double>();
-        const Index used = std::min(width, b.cols() - first);
-        double* to_slab = out + first * a.cols() + at * width;
-        if constexpr (std::same_as<Scalar, double>)
-          if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
-            strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, tile_end - at, to_slab);
-            return;
-          }
-        alignas(64) double factors[slab_values<double>];
-        for (Index i = 0; i < strip_rows; ++i) {
-          double* HWY_RESTRICT to = factors + i * width;
-          const Scalar* HWY_RESTRICT from = b.data() + (row + i) * b.outerStride() + first;
-          if (i < rows && used == width) {  // a count that the compiler knows
-            for (Index j = 0; j < width; ++j) to[j] = static_cast<double>(from[j]);
-          } else {
-            for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
-          }
-        }
-        strip_outer<decltype(vectors)::value>(strip, factors, tile_end - at, to_slab);
-      });
-    }
-  }
-}
-
-// `out` is made aside, a strip at a time: it may lie where `a` does.
-template <class Scalar>
-void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Index end, bool add,
-              BlockView<Scalar> out) {
-  StripBuffer<double> buffer;
-  alignas(64) double made[strip_rows * most_cols];
-  const WideRows<double, Scalar> rows_of_a{a.data(), a.outerStride(), a.rows(), a.cols()};
-  const Index values = strip_rows * SlabWidths{lanes_of<double>(), most_vectors}.padded(out.cols());
-  for (Index row = begin; row < end; row += strip_rows) {
-    const Index rows = std::min(strip_rows, end - row);
-    std::fill_n(made, values, 0.0);
-    for (Index at = 0; at < a.cols(); at += most_tile_cols) {
-      const Index tile_end = std::min(a.cols(), at + most_tile_cols);
-      const Strip<double> strip = strip_of(rows_of_a, row, rows, at, tile_end, buffer.values);
-      for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<double>();
-        strip_dots<decltype(vectors)::value>(strip, m + first * a.cols() + at * width, tile_end - at,
-                                             made + first * strip_rows);
-      });
-    }
-    for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
-      const Index used = std::min(width, out.cols() - first);
-      for (Index i = 0; i < rows; ++i) {
-        Scalar* HWY_RESTRICT to = out.data() + (row + i) * out.outerStride() + first;
-        const double* HWY_RESTRICT sums = made + first * strip_rows + i * width;
-        if (add) {
-          for (Index j = 0; j < used; ++j) to[j] = static_cast<Scalar>(static_cast<double>(to[j]) + sums[j]);
-        } else if (used == width) {
-          for (Index j = 0; j < width; ++j) to[j] = static_cast<Scalar>(sums[j]);
-        } else {
-          for (Index j = 0; j < used; ++j) to[j] = static_cast<Scalar>(sums[j]);
-        }
-      }
-    });
-  }
-}
-
 template <class Scalar, class Data>
 const StripLoops<Scalar, Data>& strip_loops_here() {
   static constexpr StripLoops<Scalar, Data> loops{{lanes_of<Scalar>(), most_vectors},
@@ -426,12 +306,6 @@ const StripLoops<Scalar, Data>& strip_loops_here() {
                                                   map<Scalar>};
   return loops;
 }
-template <class Scalar>
-const SmallLoops<Scalar>& small_loops_here() {
-  static constexpr SmallLoops<Scalar> loops{{lanes_of<double>(), most_vectors}, gram<Scalar>, multiply<Scalar>};
-  return loops;
-}
-
 const StripLoops<float, float>& float_loops() {
   return strip_loops_here<float, float>();
 }
@@ -440,12 +314,6 @@ const StripLoops<double, double>& double_loops() {
 }
 const StripLoops<double, float>& mixed_loops() {
   return strip_loops_here<double, float>();
-}
-const SmallLoops<float>& float_small() {
-  return small_loops_here<float>();
-}
-const SmallLoops<double>& double_small() {
-  return small_loops_here<double>();
 }
 
 }  // namespace HWY_NAMESPACE
@@ -458,8 +326,6 @@ namespace itspace::kernels {
 HWY_EXPORT(float_loops);
 HWY_EXPORT(double_loops);
 HWY_EXPORT(mixed_loops);
-HWY_EXPORT(float_small);
-HWY_EXPORT(double_small);
 
 template <>
 const StripLoops<float, float>& strip_loops<float, float>() {
@@ -473,15 +339,6 @@ template <>
 const StripLoops<double, float>& strip_loops<double, float>() {
   return HWY_DYNAMIC_DISPATCH(mixed_loops)();
 }
-template <>
-const SmallLoops<float>& small_loops<float>() {
-  return HWY_DYNAMIC_DISPATCH(float_small)();
-}
-template <>
-const SmallLoops<double>& small_loops<double>() {
-  return HWY_DYNAMIC_DISPATCH(double_small)();
-}
-
 std::vector<std::string> instruction_sets() {
   std::vector<std::string> names;
   for (const auto target : hwy::SupportedAndGeneratedTargets()) names.push_back(hwy::TargetName(target));
