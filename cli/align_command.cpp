@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // itspace align: from files to a factor and its trace.
+#include "align_arguments.hpp"
 #include "align_report.hpp"
-#include "arguments.hpp"
 #include "checkpoints.hpp"
 #include "commands.hpp"
 #include "device.hpp"
@@ -11,7 +11,6 @@
 #include "progress.hpp"
 #include "ranks.hpp"
 #include "resolution.hpp"
-#include "step_arguments.hpp"
 #include "streamed_target.hpp"
 #include "text.hpp"
 
@@ -19,10 +18,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <filesystem>
 #include <memory>
-#include <stdexcept>
 #include <utility>
 #include <variant>
 
@@ -55,19 +52,7 @@ anything else is features, one sample per row. A start with as many rows as the 
 written, and the exit code is 130 (143, 129); a second one ends the program. --out and --trace appear together or not
 at all, and the trace holds a checksum of its factor. No output may be one of the inputs.)";
 
-struct Arguments {
-  TargetArguments target;
-  Request start{"start", "--start-as"};
-  std::filesystem::path out, trace, iterates;
-  Index rank = 0;
-  StepArguments step;
-  CheckpointArguments checkpoint;
-  std::optional<std::uint64_t> memory;
-  DeviceChoice device;
-  AlignOptions options;  // what is not given on the command line stays the library's
-  bool no_completion = false, skip_last = false, floor = false, json = false, quiet = false;
-  double rank_timeout = default_rank_timeout;
-};
+using Arguments = AlignArguments;
 
 // Under mpirun: what was given and needs all of the target in one process.
 std::vector<std::string> options_of_one_process(const Arguments& given) {
@@ -80,75 +65,6 @@ std::vector<std::string> options_of_one_process(const Arguments& given) {
   if (!given.checkpoint.file.empty()) options.emplace_back("--checkpoint");
   if (given.target.names.size() > 1) options.emplace_back("--target with several files");
   return options;
-}
-
-void check_arguments(const Arguments& given) {
-  check_at_least("--rank", given.rank, 1);
-  check_at_least("--steps", given.options.steps, 0);
-  if (given.options.guard) {
-    check_at_least("--guard", *given.options.guard, 0);
-    if (given.options.solver != Solver::ritz)
-      misuse(fmt::format("--guard is {}, but solver paper has no guard columns", *given.options.guard),
-             "add --solver ritz, or leave out --guard");
-  }
-  check_not_negative("--tolerance", given.options.tolerance);
-  check_not_negative("--gram-regularization", given.options.gram_regularization);
-  check_not_negative("--ridge", given.target.ridge);
-  if (given.start.path.empty() && (!given.start.key.empty() || given.start.as != Kind::automatic))
-    misuse("--start-key and --start-as are given without --start", "name the file with --start");
-  given.checkpoint.check();
-  if (!given.checkpoint.file.empty() && given.device.cuda)
-    misuse("--checkpoint is given for a run on a GPU, of which none are made", "leave it out, or run on the host");
-}
-
-std::filesystem::path iterate_path(const Arguments& given, Index index) {
-  return given.iterates / fmt::format("Y_{:03}.npy", index);
-}
-
-// The iterates that would be written and either exist already or have the name of another output.
-NamedFiles iterates_at_risk(const Arguments& given) {
-  NamedFiles found;
-  const auto add = [&](const std::filesystem::path& name) {
-    constexpr std::string_view begin = "Y_", end = ".npy";
-    const std::string text = name.string();
-    if (!text.starts_with(begin) || !text.ends_with(end) || text.size() <= begin.size() + end.size()) return;
-    const std::string digits = text.substr(begin.size(), text.size() - begin.size() - end.size());
-    Index index = 0;
-    const auto [rest, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-    if (error != std::errc() || rest != digits.data() + digits.size() || index > given.options.steps) return;
-    if (iterate_path(given, index).filename() == name) found.push_back({"--iterates", given.iterates / name});
-  };
-  if (given.iterates.empty()) return found;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(given.iterates, ignored)) add(entry.path().filename());
-  for (const auto& other : {given.out, given.trace}) add(other.filename());
-  return found;
-}
-
-void check_paths(const Arguments& given) {
-  NamedFiles inputs = given.target.files();
-  inputs.push_back({"--start", given.start.path});
-  NamedFiles outputs{{"--out", given.out}, {"--trace", given.trace}, {"--checkpoint", given.checkpoint.file}};
-  check_files(inputs, outputs);
-  for (const NamedFile& iterate : iterates_at_risk(given)) {
-    check_files(inputs, {iterate});
-    for (const NamedFile& output : outputs) check_files({}, {output, iterate});
-  }
-}
-
-void check_outputs(const Arguments& given) {
-  io::check_writable(given.out);
-  if (!given.trace.empty()) io::check_writable(given.trace);
-  if (!given.checkpoint.file.empty()) io::check_writable(given.checkpoint.file);
-  if (given.iterates.empty()) return;
-  if (std::filesystem::is_directory(given.iterates)) {
-    io::check_writable(iterate_path(given, 0));
-  } else if (std::filesystem::exists(given.iterates)) {
-    throw std::runtime_error(fmt::format(
-        "--iterates {} is a file, not a folder\ngive a folder, or a name for a new one", quoted(given.iterates)));
-  } else {
-    io::check_writable(given.iterates);  // can be created
-  }
 }
 
 void print_outcome(const Arguments& given, const AlignReport& report, const Trace& trace) {
@@ -212,11 +128,6 @@ std::string run_of(const Arguments& given, const std::string& target) {
   return run_text(given.options, given.rank, given.target.precision, given.checkpoint,
                   fmt::format("{}, ridge {}, {}", target, precise(given.target.ridge),
                               given.target.weights.empty() ? "no weights" : "weights"));
-}
-
-template <Storage Scalar>
-Json input_json(const Input<Scalar>& input) {
-  return {{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}};
 }
 
 // A start has the type of its file, whatever the run computes in.
@@ -372,66 +283,13 @@ int run(Arguments& given) {
                         [&]<class Data>() { return run_on<Data>(given, std::move(target_array)); });
 }
 
-void add_start(CLI::App& app, Arguments& given) {
-  add_path(app, "--start", given.start.path, "where to start (default: random)")->group(input_group);
-  add_kind(app, "--start-as", given.start.as, "take it for: auto, covariance, features, factor")->group(input_group);
-  app.add_option("--start-key", given.start.key, "its name in an .npz")->type_name("NAME")->group(input_group);
-}
-
-void add_steps(CLI::App& app, Arguments& given) {
-  const std::string group = "Steps";
-  AlignOptions& options = given.options;
-  add_whole(app, "--rank", given.rank, "the rank r of the result, 1 to d")->required()->group(group);
-  add_whole(app, "--steps", options.steps, "steps to make")
-      ->default_str(fmt::format("{}", options.steps))
-      ->group(group);
-  add_solver(app, options.solver)->group(group);
-  add_step_size(app, given.step, group);
-  add_route(app, "--route", options.route, "how certificates are computed: auto, qr, gram, factor, root")->group(group);
-  add_real(app, "--gram-regularization", options.gram_regularization, "gram route: regularise by X tr(G)/r")
-      ->default_str(fmt::format("{}", options.gram_regularization))
-      ->group(group);
-  add_real(app, "--tolerance", options.tolerance, "stop when a step gains less than this share; 0: never")
-      ->default_str(fmt::format("{}", options.tolerance))
-      ->group(group);
-  app.add_flag("--no-completion", given.no_completion, "leave directions that the target does not see as they are")
-      ->group(group);
-  app.add_flag("--probe", options.probe, "carry a random column that finds leading directions the start lacks")
-      ->group(group);
-  add_whole(app, "--guard", options.guard, "solver ritz: random columns carried beside the r of the factor")
-      ->group(group);
-  app.add_flag("--skip-last-evaluation", given.skip_last, "save the pass for the last objective; it is then bounded")
-      ->group(group);
-  add_seed(app, "--seed", options.seed, "for everything random")
-      ->default_str(fmt::format("{}", options.seed))
-      ->group(group);
-  add_device(app, given.device)->group(group);
-  add_rank_timeout(app, given.rank_timeout)->group(group);
-}
-
-void add_outputs(CLI::App& app, Arguments& given) {
-  const std::string group = "Output";
-  add_path(app, "--out", given.out, "the factor Y, d x r (.npy)")->required()->group(group);
-  add_path(app, "--trace", given.trace, "the record of every step (JSON)")->group(group);
-  add_path(app, "--iterates", given.iterates, "every iterate, as Y_000.npy, Y_001.npy, ...", "DIR")->group(group);
-  add_checkpoints(app, given.checkpoint, group);
-  app.add_flag("--floor", given.floor, "compute the rank-r floor (an eigenproblem) and show the gap to it")
-      ->group(group);
-  app.add_flag("--json", given.json, "print one JSON object instead of the table")->group(group);
-  app.add_flag("--quiet", given.quiet, "print nothing but errors")->group(group);
-}
-
 }  // namespace
 
 Command add_align(CLI::App& program) {
   CLI::App* app = program.add_subcommand("align", "move a rank-r covariance toward a target, with certificates");
   app->footer(examples);
   auto given = std::make_shared<Arguments>();
-  add_target(*app, given->target, true);
-  add_memory(*app, given->memory)->group(input_group);
-  add_start(*app, *given);
-  add_steps(*app, *given);
-  add_outputs(*app, *given);
+  add_arguments(*app, *given);
   return {app, [given] { return run(*given); }};
 }
 

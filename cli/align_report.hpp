@@ -3,6 +3,7 @@
 // What `itspace align` tells its user: a line for each iterate as it comes, and a summary in plain words.
 #pragma once
 
+#include "input.hpp"
 #include "text.hpp"
 
 #include <itspace/trace.hpp>
@@ -33,6 +34,11 @@ class AlignReport {
 
 // The objective of the returned iterate, or the bound on it where nobody evaluated it.
 double best_objective(const Trace& trace);
+// An input: where it is, what it was taken for and why.
+template <Storage Scalar>
+Json input_json(const Input<Scalar>& input) {
+  return {{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}};
+}
 // Objectives, floor, gaps, status and the whole trace.
 Json align_json(const Trace& trace, std::optional<double> floor);
 

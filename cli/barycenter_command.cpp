@@ -185,7 +185,7 @@ int run_on(const Arguments& given, const std::vector<Request>& requests, std::ve
     const Input<Data>& input = inputs.back();
     if (!given.quiet) print_note(input.note());
     check_same_dim(inputs.front(), input);
-    described.push_back({{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}});
+    described.push_back(input_json(input));
   }
   check_rank(given.rank, inputs.front().dim(), requests.front().path);
   if (!given.quiet && weights.size() > 0 && weights.sum() != 1)

@@ -2,15 +2,14 @@
 //
 // itspace map: from two inputs to the transport map between them, with a diagnosis.
 #include "align_report.hpp"
-#include "arguments.hpp"
 #include "commands.hpp"
+#include "map_arguments.hpp"
 #include "map_gate.hpp"
 #include "map_inputs.hpp"
 #include "map_report.hpp"
 #include "problem.hpp"
 #include "progress.hpp"
 #include "resolution.hpp"
-#include "step_arguments.hpp"
 #include "text.hpp"
 
 #include <itspace/align.hpp>
@@ -59,59 +58,7 @@ both inputs), or by splitting each input in halves (no normality; a truncation a
 A map helps where the domains differ in mean and covariance. Where samples are few, or the shift is of another
 kind, it can hurt: read the diagnosis, and compare with no map at all.)";
 
-struct Arguments {
-  Request source{"source", "--source-as"}, target{"target", "--target-as"};
-  std::optional<Index> rank;
-  MapKind kind = MapKind::monge;
-  bool automatic = false;  // the kind is to be chosen
-  std::string predictions;
-  std::optional<Shrink> shrink;  // not asked for: by noise where the counts are known
-  std::optional<Index> source_samples, target_samples;
-  double floor_share = default_remainder_floor;
-  StepArguments step;
-  AlignOptions options;
-  Precision precision = Precision::automatic;
-  std::filesystem::path out, trace;
-  bool trust = false, json = false, quiet = false;
-};
-
-bool is_low_rank(const Arguments& given) {
-  return given.automatic || (given.kind != MapKind::mean && given.kind != MapKind::scale);
-}
-
-std::string_view kind_asked_for(const Arguments& given) {
-  return given.automatic ? "auto" : name(given.kind);
-}
-
-void check_arguments(const Arguments& given) {
-  if (is_low_rank(given)) {
-    if (!given.rank)
-      misuse(fmt::format("--rank is required for a map of kind {}", kind_asked_for(given)),
-             "give the rank of both models, for instance 16, or --map scale, which needs none");
-    check_at_least("--rank", *given.rank, 1);
-  }
-  if (given.automatic && given.shrink == Shrink::none)
-    misuse("--shrink is none, and --map auto decides by what is beyond noise", "give --shrink halves or noise");
-  for (const auto& [option, samples] :
-       {std::pair{"--source-samples", given.source_samples}, std::pair{"--target-samples", given.target_samples}})
-    if (samples) check_at_least(option, *samples, 2);
-  check_at_least("--steps", given.options.steps, 0);
-  for (const Request* request : {&given.source, &given.target})
-    if (request->as == Kind::factor)
-      misuse(fmt::format("{} is factor, but a factor does not tell what lies beyond its rank", request->as_option),
-             "give features or a covariance");
-  if (!(given.floor_share > 0 && given.floor_share <= 1))
-    misuse(fmt::format("--floor-share is {}, outside (0, 1]", given.floor_share),
-           "give the least share of the mean variance that the remainder may have, for instance 1e-6");
-  if (!is_low_rank(given) && !given.trace.empty())
-    misuse(fmt::format("--trace is given, but a map of kind {} needs no alignment", name(given.kind)),
-           "leave out --trace, or make a low-rank map");
-  NamedFiles inputs{{"--source", given.source.path}, {"--target", given.target.path}};
-  if (!given.predictions.empty())
-    for (const PredictionFile& file : prediction_files(given.predictions, kind_asked_for(given)))
-      inputs.push_back({"--predictions", file.path});
-  check_files(inputs, {{"--out", given.out}, {"--trace", given.trace}});
-}
+using Arguments = MapArguments;
 
 // What was asked for, or by noise where the counts are known.
 template <Storage Scalar>
@@ -134,11 +81,6 @@ Shrink shrink_of(const Arguments& given, const Input<Scalar>& source, const Inpu
   }
   // The constants of the choice were set with halves.
   return given.shrink.value_or(given.automatic ? Shrink::halves : Shrink::noise);
-}
-
-template <Storage Scalar>
-Json input_json(const Input<Scalar>& input) {
-  return {{"path", input.request.path.string()}, {"taken_for", name(input.kind)}, {"why", input.why}};
 }
 
 // Nothing where the watch has given up. The inputs are as the models are to have them.
@@ -343,91 +285,13 @@ int run(Arguments& given) {
                         [&]<class Data>() { return run_on<Data>(given, std::move(source), std::move(target)); });
 }
 
-void add_input(CLI::App& app, Request& request, const std::string& help) {
-  const std::string flag = "--" + request.role;
-  add_path(app, flag, request.path, help)->required()->group(input_group);
-  add_kind(app, flag + "-as", request.as, "take it for: auto, covariance, features (n x d)")->group(input_group);
-  app.add_option(flag + "-key", request.key, "its name in an .npz")->type_name("NAME")->group(input_group);
-}
-
-void add_steps(CLI::App& app, Arguments& given) {
-  const std::string group = "Map";
-  const auto set_kind = [&given](const std::string& option) {
-    return [&given, option](const std::string& text) {
-      const auto kind = map_kind_named(text);
-      given.automatic = text == "auto";
-      if (!kind && !given.automatic)
-        misuse(fmt::format("{} is '{}', which is no kind of map", option, text),
-               fmt::format("give {} or auto", map_kind_names()));
-      given.kind = kind.value_or(given.kind);
-    };
-  };
-  app.add_option_function<std::string>("--map", set_kind("--map"),
-                                       "monge: the optimal transport, moves samples least;\n"
-                                       "whiten: whitening, then recoloring, the paper's map;\n"
-                                       "mean: the shift of the means alone; scale: each feature by itself;\n"
-                                       "scale+monge: monge between the standardised domains, then scaled;\n"
-                                       "auto: none, scale, scale+monge or monge, by --predictions or, without\n"
-                                       "them, by the moments (features only)")
-      ->type_name("KIND")
-      ->default_str(std::string(name(given.kind)))
-      ->group(group);
-  app.add_option_function<std::string>("--kind", set_kind("--kind"), "the same")->group("");  // its first name
-  app.add_option("--predictions", given.predictions,
-                 "a classifier's predictions for the target's samples as they are and under\n"
-                 "the map, and the map only where they speak for it; for auto as they are,\n"
-                 "under scale and, as you like, scale+monge and monge")
-      ->type_name("FILE,FILE")
-      ->group(group);
-  add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; not for mean and scale")->group(group);
-  app.add_option_function<std::string>(
-         "--shrink",
-         [&given](const std::string& text) {
-           given.shrink = shrink_named(text);
-           if (!given.shrink)
-             misuse(fmt::format("--shrink is '{}', which is no way to shrink", text), "give none, noise or halves");
-         },
-         "keep what is more than noise, known by: noise (the theory of normal\n"
-         "samples), halves (splitting both inputs; features only), none (keep all)")
-      ->type_name("WAY")
-      ->default_str(std::string(name(Shrink::noise)))
-      ->group(group);
-  add_whole(app, "--steps", given.options.steps, "steps of the target's factor, from the source's")
-      ->default_str(fmt::format("{}", given.options.steps))
-      ->group(group);
-  add_solver(app, given.options.solver)->group(group);
-  add_step_size(app, given.step, group);
-  add_real(app, "--floor-share", given.floor_share,
-           "the remainder beyond rank r is at least this share of the mean variance;\n"
-           "raise it where the condition number is large")
-      ->default_str(fmt::format("{:g}", given.floor_share))
-      ->group(group);
-  add_seed(app, "--seed", given.options.seed, "for everything random")
-      ->default_str(fmt::format("{}", given.options.seed))
-      ->group(group);
-}
-
 }  // namespace
 
 Command add_map(CLI::App& program) {
   CLI::App* app = program.add_subcommand("map", "make the map that takes target samples into the source's frame");
   app->footer(examples);
   auto given = std::make_shared<Arguments>();
-  add_input(*app, given->source, "the frame to map into: an .npy or .npz file");
-  add_input(*app, given->target, "where the samples come from: an .npy or .npz file");
-  add_whole(*app, "--source-samples", given->source_samples, "how many are behind it, for a covariance")
-      ->group(input_group);
-  add_whole(*app, "--target-samples", given->target_samples, "how many are behind it, for a covariance")
-      ->group(input_group);
-  add_trust(*app, given->trust)->group(input_group);
-  add_precision(*app, given->precision)->group(input_group);
-  add_threads(*app)->group(input_group);
-  add_steps(*app, *given);
-  const std::string group = "Output";
-  add_path(*app, "--out", given->out, "the map (.npz, format itspace.map/2)")->required()->group(group);
-  add_path(*app, "--trace", given->trace, "the record of the target's alignment (JSON)")->group(group);
-  app->add_flag("--json", given->json, "print one JSON object")->group(group);
-  app->add_flag("--quiet", given->quiet, "print nothing but errors")->group(group);
+  add_arguments(*app, *given);
   return {app, [given] { return run(*given); }};
 }
 
