@@ -62,7 +62,6 @@ std::vector<std::string> options_of_one_process(const Arguments& given) {
   if (!given.target.weights.empty()) options.emplace_back("--weights");
   if (!given.iterates.empty()) options.emplace_back("--iterates");
   if (given.memory) options.emplace_back("--memory");
-  if (!given.checkpoint.file.empty()) options.emplace_back("--checkpoint");
   if (given.target.names.size() > 1) options.emplace_back("--target with several files");
   return options;
 }
@@ -125,9 +124,7 @@ int align_and_report(const Arguments& given, const Run& run, std::optional<doubl
 
 // What a checkpoint of this run must have been made with.
 std::string run_of(const Arguments& given, const std::string& target) {
-  return run_text(given.options, given.rank, given.target.precision, given.checkpoint,
-                  fmt::format("{}, ridge {}, {}", target, precise(given.target.ridge),
-                              given.target.weights.empty() ? "no weights" : "weights"));
+  return run_text(given.options, given.rank, given.target, given.checkpoint, target);
 }
 
 // A start has the type of its file, whatever the run computes in.
@@ -267,8 +264,9 @@ int run(Arguments& given) {
   if (given.skip_last) given.options.evaluate_last = false;
   check_arguments(given);
   if (job().size > 1)
-    return align_on_ranks({given.target, given.start, given.rank, given.options, given.out, given.trace, given.json,
-                           given.quiet, given.rank_timeout, options_of_one_process(given)});
+    return align_on_ranks({given.target, given.start, given.rank, given.options, given.out, given.trace,
+                           given.checkpoint, given.json, given.quiet, given.rank_timeout,
+                           options_of_one_process(given)});
   check_paths(given);
   check_device(given.device);
   if (is_streamed(given.target.names, given.memory, given.target.request.as)) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "checkpoints.hpp"
 
-#include "arguments.hpp"
 #include "text.hpp"
 
 #include <fmt/format.h>
 
+#include <array>
 #include <sstream>
 
 namespace itspace::cli {
@@ -57,28 +57,42 @@ void add_checkpoints(CLI::App& app, CheckpointArguments& given, const std::strin
   app.add_flag("--resume", given.resume, "go on from --checkpoint where there is one")->group(group);
 }
 
-std::string run_text(const AlignOptions& options, Index rank, Precision precision, const CheckpointArguments& given,
-                     const std::string& target) {
+std::string run_text(const AlignOptions& options, Index rank, const TargetArguments& target,
+                     const CheckpointArguments& given, const std::string& description) {
   const StepSize& step = options.step_size;
   const bool searches = step.kind() == StepSize::Kind::line_search;
   constexpr std::array<std::string_view, 4> precisions{"auto", "float32", "mixed", "float64"};
   return fmt::format(
-      "target={}\nrank={}\nsteps={}\nsolver={}\nalpha={}\nroute={}\ngram-regularization={}\ntolerance={}\n"
-      "completion={}\nprobe={}\nguard={}\nevaluate-last={}\nseed={}\nprecision={}\ncheckpoint-every={}\n",
-      target, rank, options.steps, name(options.solver),
-      searches ? "line-search" : precise(step.resolve(options.steps)), name(options.route),
+      "target={}, ridge {}, {}\nrank={}\nsteps={}\nsolver={}\nalpha={}\nroute={}\ngram-regularization={}\n"
+      "tolerance={}\ncompletion={}\nprobe={}\nguard={}\nevaluate-last={}\nseed={}\nprecision={}\n"
+      "checkpoint-every={}\n",
+      description, precise(target.ridge), target.weights.empty() ? "no weights" : "weights", rank, options.steps,
+      name(options.solver), searches ? "line-search" : precise(step.resolve(options.steps)), name(options.route),
       precise(options.gram_regularization), precise(options.tolerance), options.completion, options.probe,
       options.guard ? fmt::format("{}", *options.guard) : "default", options.evaluate_last, options.seed,
-      precisions[static_cast<std::size_t>(precision)], given.every);
+      precisions[static_cast<std::size_t>(target.precision)], given.every);
 }
 
-CheckpointedRun::CheckpointedRun(const CheckpointArguments& given, std::string run, bool quiet)
-    : given_(given), run_(std::move(run)) {
+const CheckpointPlace& CheckpointPlace::here() {
+  static const CheckpointPlace place;
+  return place;
+}
+
+CheckpointedRun::CheckpointedRun(const CheckpointArguments& given, std::string run, bool quiet,
+                                 const CheckpointPlace& place)
+    : given_(given), run_(std::move(run)), place_(place) {
   if (!given_.resume) return;
+  std::string precision;
+  place_.at_file([&] { precision = precision_in_file(quiet); });
+  precision = place_.told(precision);
+  if (!precision.empty()) found_ = precision;
+}
+
+std::string CheckpointedRun::precision_in_file(bool quiet) const {
   if (!std::filesystem::exists(given_.file)) {
     if (!quiet)
       print_note(fmt::format("there is no checkpoint in {} yet: the run begins with its start", quoted(given_.file)));
-    return;
+    return "";
   }
   const io::CheckpointHead head = io::load_checkpoint_head(given_.file);
   if (head.run != run_) {
@@ -86,7 +100,21 @@ CheckpointedRun::CheckpointedRun(const CheckpointArguments& given, std::string r
     misuse(fmt::format("{} is the checkpoint of another run: there {}, here {}", quoted(given_.file), there, here),
            "resume with the target and the options of that run, or leave out --resume to begin again");
   }
-  found_ = head.precision;
+  return head.precision;
+}
+
+template <Storage Scalar>
+Checkpoint<Scalar> CheckpointedRun::load() const {
+  Checkpoint<Scalar> checkpoint;
+  std::string trace;
+  place_.at_file([&] {
+    checkpoint = io::load_checkpoint<Scalar>(given_.file);
+    trace = io::to_json(checkpoint.trace);
+  });
+  place_.tell(checkpoint.current);
+  place_.tell(checkpoint.best);
+  checkpoint.trace = io::trace_from_json(place_.told(std::move(trace)));
+  return checkpoint;
 }
 
 Precision CheckpointedRun::precision(Precision asked) const {
@@ -99,11 +127,11 @@ Result<Scalar> CheckpointedRun::align(TargetRef<Scalar> target, const std::optio
   if (given_.file.empty())
     return start ? itspace::align<Scalar>(target, *start, options, on_step)
                  : itspace::align<Scalar>(target, rank, options, on_step);
-  const Checkpoints<Scalar> checkpoints{given_.every, [&](const Checkpoint<Scalar>& checkpoint) {
-                                          io::save_checkpoint<Scalar>(given_.file, checkpoint, run_);
-                                        }};
-  if (found_ == precision_text<Scalar>)
-    return resume<Scalar>(target, io::load_checkpoint<Scalar>(given_.file), options, checkpoints, on_step);
+  const Checkpoints<Scalar> checkpoints{
+      given_.every, [&](const Checkpoint<Scalar>& checkpoint) {
+        place_.at_file([&] { io::save_checkpoint<Scalar>(given_.file, checkpoint, run_); });
+      }};
+  if (found_ == precision_text<Scalar>) return resume<Scalar>(target, load<Scalar>(), options, checkpoints, on_step);
   return start ? align_with_checkpoints<Scalar>(target, *start, options, checkpoints, on_step)
                : align_with_checkpoints<Scalar>(target, rank, options, checkpoints, on_step);
 }

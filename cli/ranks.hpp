@@ -4,6 +4,7 @@
 #pragma once
 
 #include "arguments.hpp"
+#include "checkpoints.hpp"
 
 #include <itspace/align.hpp>
 
@@ -36,6 +37,7 @@ struct SpreadAlign {
   Index rank;
   const AlignOptions& options;
   std::filesystem::path out, trace;
+  const CheckpointArguments& checkpoint;
   bool json, quiet;
   double rank_timeout;                        // seconds
   std::vector<std::string> of_one_process{};  // options that were given and need all of the target in one place

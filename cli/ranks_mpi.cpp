@@ -5,6 +5,7 @@
 #include "ranks.hpp"
 
 #include "align_report.hpp"
+#include "checkpoints.hpp"
 #include "commands.hpp"
 #include "files.hpp"
 #include "interrupt.hpp"
@@ -19,8 +20,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -135,11 +138,39 @@ void agree_on_threads(const mpi::Communicator& ranks) {
   if (*least != *most) set_threads(static_cast<Index>(*least));
 }
 
+// Checkpoints are files of rank 0, which the others need not see.
+class CheckpointsOfFirst : public CheckpointPlace {
+ public:
+  explicit CheckpointsOfFirst(const mpi::Communicator& ranks) : ranks_(ranks) {}
+
+  void at_file(const std::function<void()>& work) const override {
+    ranks_.agree([&] {
+      if (ranks_.rank() == 0) work();
+    });
+  }
+  std::string told(std::string text) const override { return ranks_.broadcast(std::move(text)); }
+  void tell(Block<float>& block) const override { tell_all(block); }
+  void tell(Block<double>& block) const override { tell_all(block); }
+
+ private:
+  template <Storage Scalar>
+  void tell_all(Block<Scalar>& block) const {
+    std::array<double, 2> shape{};
+    if (ranks_.rank() == 0) shape = {static_cast<double>(block.rows()), static_cast<double>(block.cols())};
+    ranks_.sum(shape);
+    block.resize(static_cast<Index>(shape[0]), static_cast<Index>(shape[1]));
+    ranks_.broadcast<Scalar>(block);
+  }
+
+  const mpi::Communicator& ranks_;
+};
+
 using StartInput = std::variant<Input<float>, Input<double>>;
 
 class SpreadRun {
  public:
-  SpreadRun(const SpreadAlign& given, const mpi::Communicator& ranks) : given_(given), ranks_(ranks) {}
+  SpreadRun(const SpreadAlign& given, const mpi::Communicator& ranks)
+      : given_(given), ranks_(ranks), checkpoint_place_(ranks) {}
 
   int run() {
     ranks_.agree([&] {
@@ -163,9 +194,11 @@ class SpreadRun {
   void check_files_of_job() const {
     NamedFiles inputs = given_.target.files();
     inputs.push_back({"--start", given_.start.path});
-    check_files(inputs, {{"--out", given_.out}, {"--trace", given_.trace}});
-    io::check_writable(given_.out);
-    if (!given_.trace.empty()) io::check_writable(given_.trace);
+    const NamedFiles outputs{
+        {"--out", given_.out}, {"--trace", given_.trace}, {"--checkpoint", given_.checkpoint.file}};
+    check_files(inputs, outputs);
+    for (const NamedFile& output : outputs)
+      if (!output.path.empty()) io::check_writable(output.path);
   }
 
   template <Storage Data>
@@ -178,7 +211,11 @@ class SpreadRun {
       if (is_first() && !given_.start.path.empty()) load_start();
     });
     note();
-    return in_enough_precision<Data>(given_.target.precision, given_.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
+    checkpointed_.emplace(given_.checkpoint,
+                          run_text(given_.options, given_.rank, given_.target, given_.checkpoint, description()),
+                          given_.quiet, checkpoint_place_);
+    const Precision precision = checkpointed_->precision(given_.target.precision);
+    return in_enough_precision<Data>(precision, given_.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
       if (verdict_.kind == Kind::features)
         return with_ridge<Scalar, Data>(mpi::FeatureRows<Scalar, Data>(ranks_, *own), watch);
       return with_ridge<Scalar, Data>(mpi::DenseRows<Scalar, Data>(ranks_, *own), watch);
@@ -206,13 +243,17 @@ class SpreadRun {
         *start_);
   }
 
+  // In the words of one process, so that it can go on with a checkpoint of many, and they with one of its.
+  std::string description() const {
+    return verdict_.kind == Kind::features
+               ? fmt::format("features, {} samples of dimension {}", array_.rows(), array_.cols())
+               : fmt::format("covariance of dimension {}", array_.cols());
+  }
+
   void note() const {
     if (given_.quiet) return;
-    const std::string what = verdict_.kind == Kind::features
-                                 ? fmt::format("features, {} samples of dimension {}", array_.rows(), array_.cols())
-                                 : fmt::format("covariance of dimension {}", array_.cols());
-    print_note(fmt::format("target {}: {} ({}), spread over {} ranks", quoted(given_.target.request.path), what,
-                           verdict_.why, ranks_.size()));
+    print_note(fmt::format("target {}: {} ({}), spread over {} ranks", quoted(given_.target.request.path),
+                           description(), verdict_.why, ranks_.size()));
     if (given_.start.path.empty()) print_note(fmt::format("start: random, seed {}", given_.options.seed));
     if (start_) std::visit([](const auto& input) { print_note(input.note()); }, *start_);
   }
@@ -224,29 +265,32 @@ class SpreadRun {
     return report<Scalar, Data>(target, watch);
   }
 
-  template <Storage Scalar, class Target>
-  Result<Scalar> align_from_start(const Target& target, const OnStep<Scalar>& on_step) {
-    if (given_.start.path.empty()) return align<Scalar>(target, given_.rank, given_.options, on_step);
+  // As rank 0 has read it; none where it is random.
+  template <Storage Scalar>
+  std::optional<Block<Scalar>> start_of_all() const {
+    if (given_.start.path.empty()) return std::nullopt;
     Block<Scalar> start(array_.cols(), given_.rank);
     ranks_.agree([&] {
       if (is_first())
         start = std::visit([&](const auto& input) { return start_of<Scalar>(input, given_.rank); }, *start_);
     });
     ranks_.broadcast<Scalar>(start);
-    return align<Scalar>(target, start, given_.options, on_step);
+    return start;
   }
 
   template <Storage Scalar, Storage Data, class Target>
   int report(const Target& target, ResolutionWatch& watch) {
     AlignReport report{std::nullopt};
+    bool began = false;  // a resumed run does not begin with row 0
     const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>&) {
       watch.see(step);  // the same on all ranks
       if (watch.given_up()) return StepAction::stop;
-      if (step.index == 0 && talkative()) print_line(report.heading());
+      if (!std::exchange(began, true) && talkative()) print_line(report.heading());
       if (talkative()) print_line(report.row(step));
       return interrupt_asked() ? StepAction::stop : StepAction::proceed;
     };
-    Result<Scalar> result = align_from_start<Scalar>(target, mpi::agreed<Scalar>(ranks_, on_step));
+    Result<Scalar> result = checkpointed_->align<Scalar>(TargetRef<Scalar>(target), start_of_all<Scalar>(), given_.rank,
+                                                         given_.options, mpi::agreed<Scalar>(ranks_, on_step));
     if (watch.given_up()) return exit_code::success;
     name_precision<Scalar, Data>(result.trace);
     ranks_.agree([&] {
@@ -289,6 +333,8 @@ class SpreadRun {
   io::Array array_;
   Verdict verdict_{};
   std::optional<StartInput> start_;  // of rank 0
+  CheckpointsOfFirst checkpoint_place_;
+  std::optional<CheckpointedRun> checkpointed_;
 };
 
 // Whether the launcher has begun to end this job: another rank has spoken, and the signal is here. A signal that was

@@ -165,6 +165,65 @@ TEST_F(Ranks, ASignalToOneStopsAll) {
   EXPECT_TRUE(exists("Y.npy"));
 }
 
+// Jobs with checkpoints. The step is short, so that the run has not converged when it is killed.
+class KilledRanks : public Ranks {
+ protected:
+  static std::string arguments(const std::string& checkpoint, const std::string& out) {
+    return "align --target x.npy --rank 3 --steps 40 --alpha 0.05 --checkpoint-every 4 --resume --checkpoint " +
+           checkpoint + " --out " + out;
+  }
+  static std::string with_trace(const std::string& number) {
+    return arguments("c" + number, "Y" + number) + " --trace run" + number;
+  }
+  // On one rank: the program without a launcher.
+  int go_on(int ranks, const std::string& number) const {
+    return ranks == 1 ? in_shell("itspace " + with_trace(number)) : job(ranks, with_trace(number));
+  }
+  Json untimed(const std::string& number) const {
+    Json json = json_of("run" + number);
+    for (Json& step : json["steps"]) step.erase("seconds");
+    return json;
+  }
+  void expect_same_objectives(const std::string& number, const std::string& as) const {
+    const Json found = json_of("run" + number), expected = json_of("run" + as);
+    ASSERT_EQ(found["steps"].size(), expected["steps"].size());
+    const double unit = 2.3e-16 * (expected["target_trace"].get<double>() + array_of("Y" + as).squaredNorm());
+    for (std::size_t k = 0; k < expected["steps"].size(); ++k)
+      EXPECT_NEAR(found["steps"][k]["objective"].get<double>(), expected["steps"][k]["objective"].get<double>(),
+                  100 * unit);
+  }
+};
+
+// The factor goes to a pipe that nobody reads, so that no job ends before it is killed.
+TEST_F(KilledRanks, GoOnWithAnyNumberOfRanks) {
+  ASSERT_EQ(job(2, with_trace("")), 0) << err();
+  make_pipe("never");
+  write_bytes("rank.sh", "echo $$ > pid.$OMPI_COMM_WORLD_RANK\nexec '" + program() + "' \"$@\"\n");
+  EXPECT_NE(in_shell(launcher(2) + " sh rank.sh " + arguments("killed", "never") +
+                     " & job=$!; until [ -e killed ]; do :; done; kill -KILL $(cat pid.0 pid.1); wait $job"),
+            0);
+  for (const int ranks : {1, 2, 3}) {
+    const std::string number = std::to_string(ranks);
+    fs::copy_file(path("killed"), path("c" + number));
+    ASSERT_EQ(go_on(ranks, number), 0) << err();
+    EXPECT_FALSE(mentions(err(), {"no checkpoint"})) << err();
+    expect_same_objectives(number, "");
+  }
+  EXPECT_EQ(text_of("Y2"), text_of("Y"));
+  EXPECT_EQ(untimed("2"), untimed(""));
+}
+
+// That of one process too; and all refuse that of another run.
+TEST_F(KilledRanks, GoOnWithACheckpointOfOneProcess) {
+  ASSERT_EQ(go_on(1, ""), 0) << err();
+  fs::copy_file(path("c"), path("c3"));
+  ASSERT_EQ(go_on(3, "3"), 0) << err();
+  expect_same_objectives("3", "");
+  EXPECT_EQ(job(2, with_trace("") + " --seed 5"), 2);
+  EXPECT_TRUE(mentions(err(), {"another run", "seed=0", "seed=5"})) << err();
+  EXPECT_EQ(errors_said(), 1u);
+}
+
 #endif
 
 }  // namespace
