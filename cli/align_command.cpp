@@ -42,7 +42,8 @@ Examples:
   itspace align --target tgt.npy --start Y.npy --rank 16 --iterates steps/ --out Y2.npy --json
       go on from an earlier result, keep every iterate, print one JSON object
   mpirun -n 8 itspace align --target features.npy --rank 16 --out Y.npy
-      the rows of the file spread over 8 processes, on one machine or many (docs/scaling.md)
+      the rows of the file spread over 8 processes, on one machine or many (docs/scaling.md); so with files that are
+      streamed, of which each process reads its share, and with checkpoints
   itspace align --target 'part-*.npy' --memory 2GiB --rank 16 --steps 50 --checkpoint run.npz --resume --out Y.npy
       features larger than memory, read once for each step; killed and started again it goes on where it was
 
@@ -61,8 +62,6 @@ std::vector<std::string> options_of_one_process(const Arguments& given) {
   if (given.device.cuda) options.emplace_back("--device");
   if (!given.target.weights.empty()) options.emplace_back("--weights");
   if (!given.iterates.empty()) options.emplace_back("--iterates");
-  if (given.memory) options.emplace_back("--memory");
-  if (given.target.names.size() > 1) options.emplace_back("--target with several files");
   return options;
 }
 
@@ -190,52 +189,23 @@ int run_on(const Arguments& given, io::Array target_array) {
   });
 }
 
-// What is asked of data in memory, and cannot be of data that go by.
-void check_streamed(const Arguments& given, const io::RowFiles& files) {
-  const auto refuse = [](const std::string& what, const std::string& remedy) {
-    misuse(fmt::format("{}, and the target is streamed", what), remedy);
-  };
-  const Kind as = given.target.request.as;
-  if (as == Kind::covariance || as == Kind::factor)
-    refuse(fmt::format("--target-as is {}", name(as)), "only features are: leave out --memory, and give one file");
-  if (as == Kind::automatic && files.rows() == files.cols())
-    refuse(fmt::format("{} is square, which may be a covariance", quoted(given.target.request.path)),
-           "say --target-as features; a covariance is read without --memory");
-  if (!given.target.request.key.empty())
-    refuse("--target-key is given", "arrays of an .npz are not: save it as .npy, or leave out --memory");
-  if (!given.target.weights.empty()) refuse("--weights are given", "leave them out, or give features that fit memory");
-  if (given.floor) refuse("--floor is asked for, an eigenproblem", "leave it out");
-  if (given.device.cuda) refuse("--device is a GPU", "leave it out: the reading is what takes the time");
-}
-
 template <Storage Data>
 int stream_on(const Arguments& given, const io::RowFiles& files) {
   Progress progress(!given.quiet);
-  check_streamed(given, files);
+  check_streamed(given.target, files);
+  if (given.floor) refuse_streamed("--floor is asked for, an eigenproblem", "leave it out");
+  if (given.device.cuda) refuse_streamed("--device is a GPU", "leave it out: the reading is what takes the time");
   check_rank(given.rank, files.cols(), given.target.request.path);
-  const std::string description = fmt::format("features, {} samples of dimension {}", files.rows(), files.cols());
-  if (!given.quiet)
-    print_note(fmt::format(
-        "target: {} ({}, streamed: {} of {})", description,
-        files.paths().size() == 1 ? quoted(files.paths().front()) : fmt::format("{} files", files.paths().size()),
-        bytes_text(static_cast<double>(files.bytes())), files.type()));
-  Json json{{"command", "align"},
-            {"target",
-             {{"path", given.target.request.path.string()},
-              {"files", files.paths().size()},
-              {"taken_for", "features"},
-              {"why", "streamed"},
-              {"bytes", files.bytes()}}}};
+  if (!given.quiet) print_note(fmt::format("target: {} ({})", description(files), files_and_size(files)));
+  Json json{{"command", "align"}, {"target", stream_json(given.target, files)}};
   const auto from = load_start(given, files.cols(), json, [&](const auto& start) {
     if (start.dim() != files.cols())
       misuse(fmt::format("target {} has dimension {}, but start {} has dimension {}", quoted(given.target.request.path),
                          files.cols(), quoted(given.start.path), start.dim()),
              "both must have the same coordinates");
   });
-  const CheckpointedRun checkpointed(
-      given.checkpoint,
-      run_of(given, fmt::format("{} of {}, memory {}", description, files.type(), given.memory.value_or(0))),
-      given.quiet);
+  const CheckpointedRun checkpointed(given.checkpoint, run_of(given, run_description(files, given.memory)),
+                                     given.quiet);
   const Precision precision = checkpointed.precision(given.target.precision);
   return in_enough_precision<Data>(precision, given.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
     const std::optional<Block<Scalar>> start = start_in<Scalar>(from, given.rank);
@@ -264,7 +234,7 @@ int run(Arguments& given) {
   if (given.skip_last) given.options.evaluate_last = false;
   check_arguments(given);
   if (job().size > 1)
-    return align_on_ranks({given.target, given.start, given.rank, given.options, given.out, given.trace,
+    return align_on_ranks({given.target, given.memory, given.start, given.rank, given.options, given.out, given.trace,
                            given.checkpoint, given.json, given.quiet, given.rank_timeout,
                            options_of_one_process(given)});
   check_paths(given);

@@ -8,7 +8,9 @@
 
 #include <itspace/align.hpp>
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,7 @@ void check_command_of_job(const std::string& command);
 // `itspace align` on the ranks of a job.
 struct SpreadAlign {
   const TargetArguments& target;
+  std::optional<std::uint64_t> memory;  // of each rank
   const Request& start;
   Index rank;
   const AlignOptions& options;

@@ -10,10 +10,14 @@
 #include "files.hpp"
 #include "interrupt.hpp"
 #include "problem.hpp"
+#include "progress.hpp"
+#include "ranks_input.hpp"
 #include "resolution.hpp"
+#include "streamed_target.hpp"
 #include "text.hpp"
 
 #include <itspace/mpi/align.hpp>
+#include <itspace/mpi/streamed.hpp>
 #include <itspace/mpi/targets.hpp>
 #include <itspace/threads.hpp>
 
@@ -22,8 +26,9 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -33,101 +38,6 @@
 namespace itspace::cli {
 
 namespace {
-
-// What all ranks must see alike. The values of three rows stand for the rest: nobody reads all of it.
-struct FileSeen {
-  std::string shape, values;
-};
-
-FileSeen seen(const io::Array& array) {
-  FileSeen file{fmt::format("{} {}", array.info().type, shape_text(array.rows(), array.cols())), ""};
-  Block<double> row(1, array.cols());
-  for (const Index i : {Index(0), array.rows() / 2, array.rows() - 1}) {
-    if (i < 0 || i >= array.rows()) continue;
-    array.read_rows<double>(i, row);
-    file.values += fmt::format("{:016x} ", mpi::fingerprint<double>(row));
-  }
-  return file;
-}
-
-void check_same_file(const mpi::Communicator& ranks, const Request& request, const io::Array& array) {
-  const FileSeen here = seen(array);
-  const FileSeen first{ranks.broadcast(here.shape), ranks.broadcast(here.values)};
-  constexpr auto remedy = "give all ranks the same file, by a path that leads to it on every machine";
-  ranks.agree([&] {
-    if (here.shape != first.shape)
-      throw std::runtime_error(fmt::format("{} {} is {}, but on rank 0 it is {}\n{}", request.role,
-                                           quoted(request.path), here.shape, first.shape, remedy));
-    if (here.values != first.values)
-      throw std::runtime_error(fmt::format("{} {} has other values than on rank 0, though the same shape\n{}",
-                                           request.role, quoted(request.path), remedy));
-  });
-}
-
-struct Verdict {
-  Kind kind;
-  std::string why;
-};
-
-// Whether a square array is symmetric is not asked: it would take all of it in one place.
-Verdict kind_of(const TargetArguments& given, const io::Array& array) {
-  const Request& request = given.request;
-  const Index rows = array.rows(), cols = array.cols();
-  const auto path = quoted(request.path);
-  if (rows == 0 || cols == 0)
-    misuse(fmt::format("{} is {}, which holds no values", path, shape_text(rows, cols)),
-           "give an array with at least one row and one column");
-  Verdict verdict{request.as, "as " + request.as_option + " says"};
-  if (request.as == Kind::automatic && array.info().key == "sigma") verdict = {Kind::covariance, "named sigma"};
-  if (request.as == Kind::automatic && verdict.kind == Kind::automatic) {
-    if (rows == cols)
-      misuse(fmt::format("{} is {}: a covariance or features, and no rank reads all of it to tell", path,
-                         shape_text(rows, cols)),
-             fmt::format("say what it is with {} covariance or {} features", request.as_option, request.as_option));
-    verdict = {Kind::features, "not square: one sample per row"};
-  }
-  if (verdict.kind == Kind::factor)
-    misuse(fmt::format("{} is taken for a factor, which is not spread over ranks", path),
-           "leave out mpirun: a factor is small");
-  if (verdict.kind == Kind::features && rows < 2)
-    misuse(fmt::format("{} holds 1 sample ({}), but a covariance needs at least 2", path, shape_text(rows, cols)),
-           "give features with one sample per row");
-  if (verdict.kind == Kind::covariance && rows != cols)
-    misuse(fmt::format("{} is {}, but a covariance is square", path, shape_text(rows, cols)),
-           fmt::format("give a d x d matrix, or samples in rows with {} features", request.as_option));
-  if (verdict.kind == Kind::covariance && !given.trust)
-    misuse(fmt::format("{}: no rank reads all of a covariance under mpirun, so nobody checks that it is symmetric and "
-                       "positive semidefinite",
-                       path),
-           "add --trust for a matrix that is known to be a covariance");
-  return verdict;
-}
-
-// The rows of this rank: where the file holds them as they are needed, they stay in the file.
-template <Storage Data>
-HeldBlock<Data> own_rows(const io::Array& array, Index first, Index count) {
-  if (array.is_borrowed<Data>()) {
-    const auto whole = std::make_shared<const HeldBlock<Data>>(array.as<Data>());
-    const auto view = whole->view();
-    return HeldBlock<Data>(whole,
-                           borrow(view.data() + first * view.outerStride(), count, view.cols(), view.outerStride()));
-  }
-  Block<Data> rows(count, array.cols());
-  if (count > 0) array.read_rows<Data>(first, rows);
-  return HeldBlock<Data>(std::move(rows));
-}
-
-template <Storage Data>
-void check_finite_rows(const HeldBlock<Data>& rows, Index first, const std::filesystem::path& path) {
-  const auto values = rows.view();
-  for (Index i = 0; i < values.rows(); ++i) {
-    if (values.row(i).allFinite()) continue;
-    Index j = 0;
-    while (std::isfinite(values(i, j))) ++j;
-    misuse(fmt::format("{}[{}, {}] is {}", quoted(path), first + i, j, values(i, j)),
-           "all values must be finite; drop or impute the rows that have others");
-  }
-}
 
 // Bits depend on the number of threads, and a launcher may give its ranks different ones.
 void agree_on_threads(const mpi::Communicator& ranks) {
@@ -170,21 +80,19 @@ using StartInput = std::variant<Input<float>, Input<double>>;
 class SpreadRun {
  public:
   SpreadRun(const SpreadAlign& given, const mpi::Communicator& ranks)
-      : given_(given), ranks_(ranks), checkpoint_place_(ranks) {}
+      : given_(given), ranks_(ranks), progress_(!given.quiet && ranks.rank() == 0), checkpoint_place_(ranks) {}
 
   int run() {
+    const bool streamed = ranks_.any(asks_for_stream(given_.target.names, given_.memory));
     ranks_.agree([&] {
       if (is_first()) check_files_of_job();
-      array_ = open(given_.target.request);
+      if (streamed) {
+        files_.emplace(given_.target.names);
+      } else {
+        array_ = open(given_.target.request);
+      }
     });
-    check_same_file(ranks_, given_.target.request, array_);
-    ranks_.agree([&] {
-      verdict_ = kind_of(given_.target, array_);
-      check_rank(given_.rank, array_.cols(), given_.target.request.path);
-    });
-    agree_on_threads(ranks_);
-    watch_for_interrupt();
-    return with_data_type(given_.target.precision, {&array_}, [&]<class Data>() { return run_on<Data>(); });
+    return streamed ? run_streamed() : run_in_memory();
   }
 
  private:
@@ -201,31 +109,85 @@ class SpreadRun {
       if (!output.path.empty()) io::check_writable(output.path);
   }
 
-  template <Storage Data>
-  int run_on() {
-    const Index rows = array_.rows(), first = ranks_.first_row(rows), count = ranks_.own_rows(rows);
-    std::optional<HeldBlock<Data>> own;
+  // What is read is the same for all: agree on the rest, and on the start.
+  void begin(std::string target_note, std::string description) {
+    target_note_ = std::move(target_note);
     ranks_.agree([&] {
-      own.emplace(own_rows<Data>(array_, first, count));
-      check_finite_rows<Data>(*own, first, given_.target.request.path);
+      check_rank(given_.rank, dim_, given_.target.request.path);
       if (is_first() && !given_.start.path.empty()) load_start();
     });
+    agree_on_threads(ranks_);
+    watch_for_interrupt();
     note();
     checkpointed_.emplace(given_.checkpoint,
-                          run_text(given_.options, given_.rank, given_.target, given_.checkpoint, description()),
+                          run_text(given_.options, given_.rank, given_.target, given_.checkpoint, description),
                           given_.quiet, checkpoint_place_);
-    const Precision precision = checkpointed_->precision(given_.target.precision);
-    return in_enough_precision<Data>(precision, given_.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
-      if (verdict_.kind == Kind::features)
-        return with_ridge<Scalar, Data>(mpi::FeatureRows<Scalar, Data>(ranks_, *own), watch);
-      return with_ridge<Scalar, Data>(mpi::DenseRows<Scalar, Data>(ranks_, *own), watch);
+  }
+
+  int run_in_memory() {
+    check_same_file(ranks_, given_.target.request, array_);
+    dim_ = array_.cols();
+    Verdict verdict{};
+    ranks_.agree([&] { verdict = kind_of(given_.target, array_); });
+    // In the words of one process, so that it can go on with a checkpoint of many, and they with one of its.
+    const std::string description = verdict.kind == Kind::features
+                                        ? fmt::format("features, {} samples of dimension {}", array_.rows(), dim_)
+                                        : fmt::format("covariance of dimension {}", dim_);
+    target_json_ = {
+        {"path", given_.target.request.path.string()}, {"taken_for", name(verdict.kind)}, {"why", verdict.why}};
+    return with_data_type(given_.target.precision, {&array_}, [&]<class Data>() {
+      std::optional<HeldBlock<Data>> own;
+      ranks_.agree([&] { own.emplace(own_rows<Data>(ranks_, array_, given_.target.request.path)); });
+      begin(fmt::format("{}: {} ({})", quoted(given_.target.request.path), description, verdict.why), description);
+      const Precision precision = checkpointed_->precision(given_.target.precision);
+      return in_enough_precision<Data>(precision, given_.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
+        if (verdict.kind == Kind::features)
+          return with_ridge<Scalar, Data>(mpi::FeatureRows<Scalar, Data>(ranks_, *own), watch);
+        return with_ridge<Scalar, Data>(mpi::DenseRows<Scalar, Data>(ranks_, *own), watch);
+      });
     });
+  }
+
+  int run_streamed() {
+    check_same_files(ranks_, given_.target.request, *files_);
+    dim_ = files_->cols();
+    ranks_.agree([&] { check_streamed(given_.target, *files_); });
+    target_json_ = stream_json(given_.target, *files_);
+    const bool narrow = files_->type() == "float32" || files_->type() == "float16";
+    return with_data_type(given_.target.precision, narrow, [&]<class Data>() {
+      begin(fmt::format("{} ({})", description(*files_), files_and_size(*files_)),
+            run_description(*files_, given_.memory));
+      const Precision precision = checkpointed_->precision(given_.target.precision);
+      return in_enough_precision<Data>(precision, given_.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
+        return stream_in<Scalar, Data>(watch);
+      });
+    });
+  }
+
+  template <Storage Scalar, Storage Data>
+  int stream_in(ResolutionWatch& watch) {
+    using Streamed = StreamedFeatures<Scalar, Data>;
+    std::uint64_t memory = 0;
+    ranks_.agree([&] {
+      memory = memory_for_chunks(given_.memory, *files_, {given_.options, given_.rank, sizeof(Scalar), true},
+                                 Streamed::least_memory(dim_));
+    });
+    const Index rows = files_->rows(), own = ranks_.own_rows(rows);
+    const std::uint64_t row_bytes = files_->bytes() / static_cast<std::uint64_t>(std::max<Index>(1, rows));
+    const Index passes = given_.options.steps + (given_.start.path.empty() ? 2 : 1);
+    SweepProgress sweeps(progress_, row_bytes * static_cast<std::uint64_t>(own), passes);
+    auto source =
+        std::make_shared<WatchedRows<Data>>(files_->source<Data>(ranks_.first_row(rows), own), row_bytes, sweeps);
+    const mpi::StreamedRows<Scalar, Data> target(ranks_, std::move(source), memory);
+    const int outcome = with_ridge<Scalar, Data>(target, watch);
+    if (!given_.quiet) print_note(fmt::format("rank 0 {}", sweeps.summary(target.sweeps())));
+    return outcome;
   }
 
   // A start is read whole, by rank 0.
   void load_start() {
     const Checks checks{.trust = given_.target.trust, .quiet = given_.quiet};
-    const FactorShape shape{array_.cols(), given_.rank};
+    const FactorShape shape{dim_, given_.rank};
     io::Array start = open(given_.start);
     if (holds_float32(start)) {
       start_.emplace(load<float>(given_.start, std::move(start), checks, shape));
@@ -234,26 +196,17 @@ class SpreadRun {
     }
     std::visit(
         [&](const auto& input) {
-          if (input.dim() != array_.cols())
-            misuse(
-                fmt::format("target {} has dimension {}, but start {} has dimension {}",
-                            quoted(given_.target.request.path), array_.cols(), quoted(given_.start.path), input.dim()),
-                "both must have the same coordinates");
+          if (input.dim() != dim_)
+            misuse(fmt::format("target {} has dimension {}, but start {} has dimension {}",
+                               quoted(given_.target.request.path), dim_, quoted(given_.start.path), input.dim()),
+                   "both must have the same coordinates");
         },
         *start_);
   }
 
-  // In the words of one process, so that it can go on with a checkpoint of many, and they with one of its.
-  std::string description() const {
-    return verdict_.kind == Kind::features
-               ? fmt::format("features, {} samples of dimension {}", array_.rows(), array_.cols())
-               : fmt::format("covariance of dimension {}", array_.cols());
-  }
-
   void note() const {
     if (given_.quiet) return;
-    print_note(fmt::format("target {}: {} ({}), spread over {} ranks", quoted(given_.target.request.path),
-                           description(), verdict_.why, ranks_.size()));
+    print_note(fmt::format("target {}, spread over {} ranks", target_note_, ranks_.size()));
     if (given_.start.path.empty()) print_note(fmt::format("start: random, seed {}", given_.options.seed));
     if (start_) std::visit([](const auto& input) { print_note(input.note()); }, *start_);
   }
@@ -269,7 +222,7 @@ class SpreadRun {
   template <Storage Scalar>
   std::optional<Block<Scalar>> start_of_all() const {
     if (given_.start.path.empty()) return std::nullopt;
-    Block<Scalar> start(array_.cols(), given_.rank);
+    Block<Scalar> start(dim_, given_.rank);
     ranks_.agree([&] {
       if (is_first())
         start = std::visit([&](const auto& input) { return start_of<Scalar>(input, given_.rank); }, *start_);
@@ -283,6 +236,7 @@ class SpreadRun {
     AlignReport report{std::nullopt};
     bool began = false;  // a resumed run does not begin with row 0
     const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>&) {
+      progress_.clear();
       watch.see(step);  // the same on all ranks
       if (watch.given_up()) return StepAction::stop;
       if (!std::exchange(began, true) && talkative()) print_line(report.heading());
@@ -308,11 +262,7 @@ class SpreadRun {
       print_line("\n" + text + ".");
     }
     if (given_.json) {
-      Json json{
-          {"command", "align"},
-          {"ranks", ranks_.size()},
-          {"target",
-           {{"path", given_.target.request.path.string()}, {"taken_for", name(verdict_.kind)}, {"why", verdict_.why}}}};
+      Json json{{"command", "align"}, {"ranks", ranks_.size()}, {"target", target_json_}};
       json.update(align_json(trace, std::nullopt));
       json["out"] = given_.out.string();
       print_json(json);
@@ -331,7 +281,11 @@ class SpreadRun {
   const SpreadAlign& given_;
   const mpi::Communicator& ranks_;
   io::Array array_;
-  Verdict verdict_{};
+  std::optional<io::RowFiles> files_;  // where they are streamed
+  Index dim_ = 0;
+  std::string target_note_;
+  Json target_json_;
+  Progress progress_;
   std::optional<StartInput> start_;  // of rank 0
   CheckpointsOfFirst checkpoint_place_;
   std::optional<CheckpointedRun> checkpointed_;

@@ -27,6 +27,10 @@ std::uint64_t machine_memory() {
 // measurement, so that the same command makes the same chunks, and with them the same bits.
 constexpr std::uint64_t bytes_of_program = 40 * mib;
 
+// And with MPI, whose libraries and messages to neighbours are in the memory of each rank.
+constexpr std::uint64_t bytes_of_mpi = 16 * mib;
+constexpr std::uint64_t most_in_an_exchange = std::uint64_t(1) << 22;  // values, those that come and those that go
+
 // The blocks of d rows that a run holds at its fullest, in columns: those of the solver (three iterates, basis, B,
 // product and completion; [V, Q, P], its product and the step before), a random start, what a checkpoint copies, and
 // the slabs and sums that the kernels make of them; and in double the sums of the stream.
@@ -39,7 +43,8 @@ std::uint64_t bytes_of_blocks(Index dim, const RunSize& run) {
   const std::uint64_t width = r + guard, widest = ritz ? width + r : r + oversampling;
   const std::uint64_t of_solver = ritz ? 8 * width + 6 * r : 9 * r + 2 * oversampling;
   const std::uint64_t in_scalar = of_solver + 2 * r + 4 * widest, in_double = widest;
-  return d * (in_scalar * run.scalar_bytes + in_double * sizeof(double));
+  const std::uint64_t exchanged = run.spread ? 2 * run.scalar_bytes * std::min(d * widest, most_in_an_exchange) : 0;
+  return d * (in_scalar * run.scalar_bytes + in_double * sizeof(double)) + exchanged;
 }
 
 }  // namespace
@@ -85,8 +90,12 @@ CLI::Option* add_memory(CLI::App& app, std::optional<std::uint64_t>& value) {
       ->type_name("SIZE");
 }
 
+bool asks_for_stream(const std::vector<std::string>& names, const std::optional<std::uint64_t>& memory) {
+  return memory || names.size() > 1 || io::names_row_files(names.front());
+}
+
 bool is_streamed(const std::vector<std::string>& names, const std::optional<std::uint64_t>& memory, Kind as) {
-  if (memory || names.size() > 1 || io::names_row_files(names.front())) return true;
+  if (asks_for_stream(names, memory)) return true;
   std::error_code ignored;
   const auto bytes = std::filesystem::file_size(names.front(), ignored);
   if (ignored || machine_memory() == 0 || bytes <= machine_memory()) return false;
@@ -99,16 +108,58 @@ bool is_streamed(const std::vector<std::string>& names, const std::optional<std:
   }
 }
 
+void refuse_streamed(const std::string& what, const std::string& remedy) {
+  misuse(fmt::format("{}, and the target is streamed", what), remedy);
+}
+
+void check_streamed(const TargetArguments& target, const io::RowFiles& files) {
+  const Request& request = target.request;
+  if (request.as == Kind::covariance || request.as == Kind::factor)
+    refuse_streamed(fmt::format("--target-as is {}", name(request.as)),
+                    "only features are: leave out --memory, and give one file");
+  if (request.as == Kind::automatic && files.rows() == files.cols())
+    refuse_streamed(fmt::format("{} is square, which may be a covariance", quoted(request.path)),
+                    "say --target-as features; a covariance is read without --memory");
+  if (!request.key.empty())
+    refuse_streamed("--target-key is given", "arrays of an .npz are not: save it as .npy, or leave out --memory");
+  if (!target.weights.empty())
+    refuse_streamed("--weights are given", "leave them out, or give features that fit memory");
+}
+
+std::string description(const io::RowFiles& files) {
+  return fmt::format("features, {} samples of dimension {}", files.rows(), files.cols());
+}
+
+std::string files_and_size(const io::RowFiles& files) {
+  const std::size_t count = files.paths().size();
+  return fmt::format("{}, streamed: {} of {}",
+                     count == 1 ? quoted(files.paths().front()) : fmt::format("{} files", count),
+                     bytes_text(static_cast<double>(files.bytes())), files.type());
+}
+
+std::string run_description(const io::RowFiles& files, const std::optional<std::uint64_t>& memory) {
+  return fmt::format("{} of {}, memory {}", description(files), files.type(), memory.value_or(0));
+}
+
+Json stream_json(const TargetArguments& target, const io::RowFiles& files) {
+  return {{"path", target.request.path.string()},
+          {"files", files.paths().size()},
+          {"taken_for", "features"},
+          {"why", "streamed"},
+          {"bytes", files.bytes()}};
+}
+
 std::uint64_t memory_for_chunks(const std::optional<std::uint64_t>& limit, const io::RowFiles& files,
                                 const RunSize& run, std::uint64_t least_for_chunks) {
   const std::uint64_t whole = limit.value_or(machine_memory() / 2);
   const std::uint64_t blocks = bytes_of_blocks(files.cols(), run);
-  const std::uint64_t needed = bytes_of_program + blocks + files.reader_bytes() + least_for_chunks;
+  const std::uint64_t program = bytes_of_program + (run.spread ? bytes_of_mpi : 0);
+  const std::uint64_t needed = program + blocks + files.reader_bytes() + least_for_chunks;
   if (whole < needed) {
     const auto in_mib = [](std::uint64_t bytes) { return (bytes + mib - 1) / mib; };
     misuse(fmt::format("--memory is {} MiB, and this run needs {} MiB: {} for the program, {} for blocks of {} rows at "
                        "rank {}, {} for the two smallest chunks of rows",
-                       whole / mib, in_mib(needed), in_mib(bytes_of_program), in_mib(blocks), files.cols(), run.rank,
+                       whole / mib, in_mib(needed), in_mib(program), in_mib(blocks), files.cols(), run.rank,
                        in_mib(files.reader_bytes() + least_for_chunks)),
            fmt::format("give --memory {}MiB or more{}", in_mib(needed),
                        blocks > needed / 2 ? ", or a smaller --rank" : ""));

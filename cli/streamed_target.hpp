@@ -5,6 +5,7 @@
 
 #include "arguments.hpp"
 #include "progress.hpp"
+#include "text.hpp"
 
 #include <itspace/align.hpp>
 #include <itspace/row_files.hpp>
@@ -28,11 +29,25 @@ CLI::Option* add_memory(CLI::App& app, std::optional<std::uint64_t>& value);
 // features that is larger than the machine's memory.
 bool is_streamed(const std::vector<std::string>& names, const std::optional<std::uint64_t>& memory, Kind as);
 
+// Whether only a stream takes these: a limit, several files, a pattern or a dataset.
+bool asks_for_stream(const std::vector<std::string>& names, const std::optional<std::uint64_t>& memory);
+
+// What is asked of a target in memory, and cannot be of rows that go by. @throws std::invalid_argument.
+void check_streamed(const TargetArguments& target, const io::RowFiles& files);
+[[noreturn]] void refuse_streamed(const std::string& what, const std::string& remedy);
+
+std::string description(const io::RowFiles& files);     // "features, 100 samples of dimension 5"
+std::string files_and_size(const io::RowFiles& files);  // "3 files, streamed: 1.5 GB of float32"
+// What a checkpoint must have been made with: where chunks end depends on the memory.
+std::string run_description(const io::RowFiles& files, const std::optional<std::uint64_t>& memory);
+Json stream_json(const TargetArguments& target, const io::RowFiles& files);
+
 // What a run holds beside the chunks of its stream.
 struct RunSize {
   AlignOptions options;
   Index rank = 0;
   std::size_t scalar_bytes = 8;
+  bool spread = false;  // one rank of a job, which sends and receives
 };
 
 // How much of `limit`, the memory of the whole program (without one: half of the machine's), is left for chunks.

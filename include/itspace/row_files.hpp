@@ -41,7 +41,13 @@ class ITSPACE_API RowFiles {
 
   // The rows as they lie in the files, converted to Data. Each has a place of its own.
   template <Storage Data>
-  std::shared_ptr<RowSource<Data>> source() const;
+  std::shared_ptr<RowSource<Data>> source() const {
+    return source<Data>(0, rows_);
+  }
+  // `count` of them from row `first` on: the share of one reader of many. No other file is opened.
+  // @throws std::invalid_argument where there are no such rows.
+  template <Storage Data>
+  std::shared_ptr<RowSource<Data>> source(Index first, Index count) const;
 
  private:
   std::shared_ptr<const std::vector<RowFile>> files_;

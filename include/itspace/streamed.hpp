@@ -46,6 +46,7 @@ class ITSPACE_API StreamedFeatures {
   // What the first sweep gathers; each makes a sweep of its own where there was none.
   double trace() const;
   Vector mean() const;
+  Vector mean_less(const Vector& origin) const;  // mean() - origin, less the rounding of a large mean
   Index samples() const;
 
   Index chunk_rows() const;

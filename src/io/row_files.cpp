@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/require.hpp"
 #include "error.hpp"
 #include "row_file.hpp"
 
@@ -77,30 +78,29 @@ void require_alike(const RowFile& first, const RowFile& other) {
 template <Storage Data>
 class FilesSource : public RowSource<Data> {
  public:
-  FilesSource(std::shared_ptr<const std::vector<RowFile>> files, Index rows, Index cols)
-      : files_(std::move(files)), rows_(rows), cols_(cols) {}
+  FilesSource(std::shared_ptr<const std::vector<RowFile>> files, Index first, Index count, Index cols)
+      : files_(std::move(files)), first_(first), count_(count), cols_(cols) {
+    rewind();
+  }
 
   Index cols() const override { return cols_; }
-  std::optional<Index> rows() const override { return rows_; }
+  std::optional<Index> rows() const override { return count_; }
 
-  void restart() override {
-    close();
-    number_ = 0;
-    next_ = 0;
-  }
+  void restart() override { rewind(); }
 
   // Rows of one file; the next call goes on with the next.
   Index read(BlockView<Data> out) override {
-    for (; number_ < files_->size(); ++number_, next_ = 0) {
+    for (; left_ > 0 && number_ < files_->size(); ++number_, next_ = 0) {
       const RowFile& info = (*files_)[number_];
-      const Index count = std::min(out.rows(), info.rows - next_);
+      const Index count = std::min({out.rows(), info.rows - next_, left_});
       if (count > 0) {
         open(info);
         open_->read(next_, out.topRows(count));
       }
       next_ += count;
+      left_ -= count;
       // With the last row, and not at the next call: what was read is the caller's only if the file is as it was.
-      if (next_ == info.rows && file_) {
+      if ((next_ == info.rows || left_ == 0) && file_) {
         require_unchanged(info.path, info.state, file_->state());
         close();
       }
@@ -112,6 +112,7 @@ class FilesSource : public RowSource<Data> {
   }
 
   std::string place_of(Index row) const override {
+    row += first_;
     for (const RowFile& file : *files_) {
       if (row < file.rows) {
         return fmt::format("{}: row {}", file.name(), row);
@@ -122,6 +123,16 @@ class FilesSource : public RowSource<Data> {
   }
 
  private:
+  void rewind() {
+    close();
+    number_ = 0;
+    next_ = first_;
+    left_ = count_;
+    for (; number_ < files_->size() && next_ >= (*files_)[number_].rows; ++number_) {
+      next_ -= (*files_)[number_].rows;
+    }
+  }
+
   void open(const RowFile& info) {
     if (open_) {
       return;
@@ -138,9 +149,10 @@ class FilesSource : public RowSource<Data> {
   }
 
   std::shared_ptr<const std::vector<RowFile>> files_;
-  Index rows_, cols_;
+  Index first_, count_, cols_;
   std::size_t number_ = 0;  // of the file that is read
   Index next_ = 0;          // its next row
+  Index left_ = 0;          // rows that are still to be read
   std::optional<RegularFile> file_;
   std::unique_ptr<OpenRowFile<Data>> open_;
 };
@@ -177,11 +189,13 @@ std::vector<std::filesystem::path> RowFiles::paths() const {
 }
 
 template <Storage Data>
-std::shared_ptr<RowSource<Data>> RowFiles::source() const {
-  return std::make_shared<FilesSource<Data>>(files_, rows_, cols_);
+std::shared_ptr<RowSource<Data>> RowFiles::source(Index first, Index count) const {
+  require(first >= 0 && count >= 0 && first <= rows_ && count <= rows_ - first, "rows ", first, " to ",
+          first + count - 1, " were asked for, and the files have ", rows_, "; ask for rows that are there");
+  return std::make_shared<FilesSource<Data>>(files_, first, count, cols_);
 }
-template std::shared_ptr<RowSource<float>> RowFiles::source() const;
-template std::shared_ptr<RowSource<double>> RowFiles::source() const;
+template std::shared_ptr<RowSource<float>> RowFiles::source(Index, Index) const;
+template std::shared_ptr<RowSource<double>> RowFiles::source(Index, Index) const;
 
 bool names_row_files(const std::string& name) {
   const Name parsed = parse(name);

@@ -3,24 +3,14 @@
 
 #include "core/require.hpp"
 #include "kernels/block_ops.hpp"
+#include "mpi/rank_means.hpp"
 
-#include <algorithm>
-#include <cmath>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 namespace itspace::mpi {
 namespace {
-
-// One number that all ranks must have alike.
-void check_same(const Communicator& ranks, Index value, const char* what) {
-  std::vector<double> values(static_cast<std::size_t>(ranks.size()), 0.0);
-  values[static_cast<std::size_t>(ranks.rank())] = static_cast<double>(value);
-  ranks.sum(values);
-  for (std::size_t p = 0; p < values.size(); ++p)
-    if (values[p] != values[0])
-      throw AgreedMisuse(text("rank ", p, " has ", what, " ", static_cast<Index>(values[p]), " and rank 0 has ",
-                              static_cast<Index>(values[0]), "; all ranks must have the same"));
-}
 
 // Columns of a block that is kept between products, and grows where it must.
 template <Storage Scalar>
@@ -39,31 +29,17 @@ FeatureRows<Scalar, Data>::FeatureRows(Communicator ranks, HeldBlock<Data> own_r
   const ConstBlockView<Data> rows = own_rows.view();
   const Index count = rows.rows();
 
-  // The first row of all is what means are taken about.
-  std::vector<double> counts(static_cast<std::size_t>(ranks_.size()), 0.0);
-  counts[static_cast<std::size_t>(ranks_.rank())] = static_cast<double>(count);
-  ranks_.sum(counts);
-  const auto first = std::find_if(counts.begin(), counts.end(), [](double n) { return n > 0; }) - counts.begin();
-  double total = 0;
-  for (const double n : counts) total += n;
-  samples_ = static_cast<Index>(total);
-  if (samples_ < 2)
-    throw AgreedMisuse(text("there are ", samples_,
-                            " row(s) of features on all ranks together; a covariance needs at least 2 samples"));
-  itspace::Block<double> origin = itspace::Block<double>::Zero(dim_, 1), sum = origin;
-  if (ranks_.rank() == first) origin = rows.row(0).template cast<double>().transpose();
-  ranks_.sum_rows<double>(origin);
+  const std::vector<double> counts = rows_on_ranks(ranks_, count);
+  samples_ = static_cast<Index>(std::accumulate(counts.begin(), counts.end(), 0.0));
+  itspace::Block<double> sum = itspace::Block<double>::Zero(dim_, 1), origin = sum;
+  if (count > 0) origin = rows.row(0).template cast<double>().transpose();
+  origin = of_first_with_rows(ranks_, counts, origin);
   for (Index i = 0; i < count; ++i) sum += rows.row(i).template cast<double>().transpose() - origin;
-  if (count > 0) mean_difference_ = sum / static_cast<double>(count);
-  ranks_.sum_rows<double>(sum);
-  if (count > 0) mean_difference_ -= sum / total;
-
-  own_share_ = std::max(0.0, static_cast<double>(count - 1)) / (total - 1);
-  mean_share_ = static_cast<double>(count) / (total - 1);
-  trace_ = count > 0 ? mean_share_ * mean_difference_.squaredNorm() : 0;
+  mean_ = std::make_shared<const RankMean>(mean_of_rank(ranks_, counts, std::move(sum)));
+  trace_ = mean_->trace();
   if (count >= 2) {
     own_.emplace(std::move(own_rows));
-    trace_ += own_share_ * own_->trace();
+    trace_ += mean_->own_share * own_->trace();
   }
   ranks_.sum({&trace_, 1});
 }
@@ -75,14 +51,7 @@ void FeatureRows<Scalar, Data>::apply(const ConstBlockView<Scalar>& y, BlockView
   } else {
     out.setZero();
   }
-  if (mean_difference_.size() > 0) {
-    Eigen::RowVectorXd along = Eigen::RowVectorXd::Zero(y.cols());  // (mu_p - mu)'y
-    for (Index i = 0; i < dim_; ++i) along += mean_difference_(i) * y.row(i).template cast<double>();
-    along *= mean_share_;
-    for (Index i = 0; i < dim_; ++i)
-      out.row(i) =
-          (own_share_ * out.row(i).template cast<double>() + mean_difference_(i) * along).template cast<Scalar>();
-  }
+  mean_->join<Scalar>(y, out);
   ranks_.sum_rows<Scalar>(out, fingerprint<Scalar>(y));
 }
 

@@ -78,6 +78,8 @@ struct StreamedFeatures<Scalar, Data>::State {
   ChunkRelay<Data> relay;
   Index sweeps = 0;
   Running first;  // what the first sweep gathered
+  // Its mean in two parts, the first row and the rest, whose sum is rounded.
+  Eigen::RowVectorXd first_row, mean_less_first_row;
   // Of a sweep.
   Block<Scalar> shift, apart_and_delta, product;
   Block<double> sum;
@@ -135,6 +137,13 @@ Vector StreamedFeatures<Scalar, Data>::mean() const {
 }
 
 template <Storage Scalar, Storage Data>
+Vector StreamedFeatures<Scalar, Data>::mean_less(const Vector& origin) const {
+  const std::lock_guard lock(state_->one_sweep);
+  state_->gather();
+  return (state_->first_row.transpose() - origin) + state_->mean_less_first_row.transpose();
+}
+
+template <Storage Scalar, Storage Data>
 Index StreamedFeatures<Scalar, Data>::samples() const {
   const std::lock_guard lock(state_->one_sweep);
   state_->gather();
@@ -167,9 +176,13 @@ void StreamedFeatures<Scalar, Data>::State::sweep(const ConstBlockView<Scalar>& 
     now.scatter += chunk.scatter + weight * apart.squaredNorm();
     if (y.cols() > 0) add(chunk, weight, y);
   });
-  if (now.count > 0) now.mean += relay.origin();
   if (first_sweep) {
     check_features(now.count, dim, {}, {.features = "the stream"});
+    first_row = relay.origin();
+    mean_less_first_row = now.mean;
+  }
+  if (now.count > 0) now.mean += relay.origin();
+  if (first_sweep) {
     first = std::move(now);
   } else {
     check(now);

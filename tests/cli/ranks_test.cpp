@@ -49,6 +49,16 @@ class Ranks : public ProgramTest {
   std::string err() const {
     return text_of("err.txt");
   }
+  // Every objective to 100 eps (tr Sigma + ||Y||^2).
+  void expect_same_objectives(const std::string& found_in, const std::string& expected_in) const {
+    const Json found = json_of(found_in + ".json"), expected = json_of(expected_in + ".json");
+    ASSERT_EQ(found["steps"].size(), expected["steps"].size());
+    const double unit =
+        2.3e-16 * (expected["target_trace"].get<double>() + array_of(expected_in + ".npy").squaredNorm());
+    for (std::size_t k = 0; k < expected["steps"].size(); ++k)
+      EXPECT_NEAR(found["steps"][k]["objective"].get<double>(), expected["steps"][k]["objective"].get<double>(),
+                  100 * unit);
+  }
   std::size_t errors_said() const {
     std::size_t count = 0;
     const std::string text = err(), word = "itspace: error:";
@@ -79,16 +89,11 @@ TEST_F(Ranks, ACommandOfOneProcessRefusesToBeStartedInCopies) {
 
 TEST_F(Ranks, GiveTheResultOfOneProcess) {
   ASSERT_EQ(in_shell("itspace align --target x.npy --rank 3 --steps 4 --out one.npy --trace one.json"), 0);
-  const Json one = json_of("one.json");
   for (const int ranks : {2, 3}) {
     ASSERT_EQ(job(ranks, "align --target x.npy --rank 3 --steps 4 --out all.npy --trace all.json"), 0) << err();
     EXPECT_TRUE(mentions(err(), {"spread over " + std::to_string(ranks) + " ranks"}));
     EXPECT_TRUE(mentions(out(), {"Certified: all 4 steps"}));
-    const Json all = json_of("all.json");
-    ASSERT_EQ(all["steps"].size(), one["steps"].size());
-    const double unit = 2.3e-16 * (one["target_trace"].get<double>() + array_of("one.npy").squaredNorm());
-    for (std::size_t k = 0; k < one["steps"].size(); ++k)
-      EXPECT_NEAR(all["steps"][k]["objective"].get<double>(), one["steps"][k]["objective"].get<double>(), 100 * unit);
+    expect_same_objectives("all", "one");
     EXPECT_EQ(in_shell("itspace verify all.npy --target x.npy --trace all.json"), 0) << err();
   }
 }
@@ -112,6 +117,38 @@ TEST_F(Ranks, RefuseWhatNeedsOneProcess) {
   EXPECT_EQ(job(2, "align --target square.npy --rank 2 --out Y.npy"), 2);
   EXPECT_TRUE(mentions(err(), {"12 x 12", "--target-as covariance"}));
   EXPECT_EQ(errors_said(), 1u);
+  EXPECT_FALSE(exists("Y.npy"));
+}
+
+// Each rank its share of the rows of all files, which end where no rank does.
+TEST_F(Ranks, StreamWhatOneProcessHasInMemory) {
+  const Matrix x = gaussian(samples, dim, 1);
+  write("part-1.npy", x.topRows(17));
+  write("part-2.npy", x.bottomRows(samples - 17));
+  const std::string same = " --rank 3 --steps 4 --out all.npy --trace all.json";
+  ASSERT_EQ(in_shell("itspace align --target x.npy --rank 3 --steps 4 --out one.npy --trace one.json"), 0);
+  for (const std::string target : {"'part-*.npy'", "part-1.npy part-2.npy", "x.npy --memory 200MiB"}) {
+    ASSERT_EQ(job(3, "align --target " + target + same), 0) << err();
+    EXPECT_TRUE(mentions(err(), {"40 samples of dimension 12", "streamed", "over 3 ranks", "rank 0 read", "6 sweeps"}))
+        << err();
+    expect_same_objectives("all", "one");
+  }
+}
+
+TEST_F(Ranks, AStreamThatFailsOnOneEndsAll) {
+  Matrix bad = gaussian(samples, dim, 1);
+  bad(31, 7) = std::nan("");
+  write("part-1.npy", bad.topRows(30));
+  write("part-2.npy", bad.bottomRows(10));
+  EXPECT_EQ(job(3, "align --target 'part-*.npy' --rank 2 --out Y.npy"), 2);
+  EXPECT_TRUE(mentions(err(), {"on rank 2 of 3: ", "part-2.npy", "row 1, column 7 is nan"})) << err();
+  EXPECT_EQ(errors_said(), 1u);
+  EXPECT_EQ(job(2, "align --target x.npy --memory 3MiB --rank 2 --out Y.npy"), 2);
+  EXPECT_TRUE(mentions(err(), {"--memory is 3 MiB", "give --memory"})) << err();
+  EXPECT_EQ(errors_said(), 1u);
+  write("square.npy", power_law(dim, 3));
+  EXPECT_EQ(job(2, "align --target square.npy --memory 1GiB --rank 2 --out Y.npy"), 2);
+  EXPECT_TRUE(mentions(err(), {"square", "--target-as features"})) << err();
   EXPECT_FALSE(exists("Y.npy"));
 }
 
@@ -173,24 +210,16 @@ class KilledRanks : public Ranks {
            checkpoint + " --out " + out;
   }
   static std::string with_trace(const std::string& number) {
-    return arguments("c" + number, "Y" + number) + " --trace run" + number;
+    return arguments("c" + number + ".npz", "Y" + number + ".npy") + " --trace Y" + number + ".json";
   }
   // On one rank: the program without a launcher.
   int go_on(int ranks, const std::string& number) const {
     return ranks == 1 ? in_shell("itspace " + with_trace(number)) : job(ranks, with_trace(number));
   }
   Json untimed(const std::string& number) const {
-    Json json = json_of("run" + number);
+    Json json = json_of("Y" + number + ".json");
     for (Json& step : json["steps"]) step.erase("seconds");
     return json;
-  }
-  void expect_same_objectives(const std::string& number, const std::string& as) const {
-    const Json found = json_of("run" + number), expected = json_of("run" + as);
-    ASSERT_EQ(found["steps"].size(), expected["steps"].size());
-    const double unit = 2.3e-16 * (expected["target_trace"].get<double>() + array_of("Y" + as).squaredNorm());
-    for (std::size_t k = 0; k < expected["steps"].size(); ++k)
-      EXPECT_NEAR(found["steps"][k]["objective"].get<double>(), expected["steps"][k]["objective"].get<double>(),
-                  100 * unit);
   }
 };
 
@@ -204,21 +233,21 @@ TEST_F(KilledRanks, GoOnWithAnyNumberOfRanks) {
             0);
   for (const int ranks : {1, 2, 3}) {
     const std::string number = std::to_string(ranks);
-    fs::copy_file(path("killed"), path("c" + number));
+    fs::copy_file(path("killed"), path("c" + number + ".npz"));
     ASSERT_EQ(go_on(ranks, number), 0) << err();
     EXPECT_FALSE(mentions(err(), {"no checkpoint"})) << err();
-    expect_same_objectives(number, "");
+    expect_same_objectives("Y" + number, "Y");
   }
-  EXPECT_EQ(text_of("Y2"), text_of("Y"));
+  EXPECT_EQ(text_of("Y2.npy"), text_of("Y.npy"));
   EXPECT_EQ(untimed("2"), untimed(""));
 }
 
 // That of one process too; and all refuse that of another run.
 TEST_F(KilledRanks, GoOnWithACheckpointOfOneProcess) {
   ASSERT_EQ(go_on(1, ""), 0) << err();
-  fs::copy_file(path("c"), path("c3"));
+  fs::copy_file(path("c.npz"), path("c3.npz"));
   ASSERT_EQ(go_on(3, "3"), 0) << err();
-  expect_same_objectives("3", "");
+  expect_same_objectives("Y3", "Y");
   EXPECT_EQ(job(2, with_trace("") + " --seed 5"), 2);
   EXPECT_TRUE(mentions(err(), {"another run", "seed=0", "seed=5"})) << err();
   EXPECT_EQ(errors_said(), 1u);

@@ -7,6 +7,8 @@
 #include <itspace/row_files.hpp>
 #include <itspace/streamed.hpp>
 
+#include <chrono>
+#include <filesystem>
 #include <fstream>
 
 #include "fixtures.hpp"
@@ -36,6 +38,38 @@ Block<Data> read_all(RowSource<Data>& source, Index piece) {
   }
   EXPECT_EQ(first, whole.rows());
   return whole;
+}
+
+// Each share of the rows, in each piece, is that part of the array; and the files of others are not opened.
+TEST(RowFiles, AShareIsReadAlone) {
+  const Folder folder;
+  folder.write("part-1.npy", floats(3, 2, 0));
+  folder.write("part-2.npy", floats(0, 2, 6));
+  folder.write("part-3.npy", floats(4, 2, 6));
+  folder.write("part-4.npy", floats(2, 2, 14));
+  const io::RowFiles files({(folder / "part-*.npy").string()});
+  const Block<float> all = read_all(*files.source<float>(), 3);
+  for (Index first = 0; first <= 9; ++first) {
+    for (Index count = 0; count <= 9 - first; ++count) {
+      const auto share = files.source<float>(first, count);
+      EXPECT_EQ(share->rows(), count);
+      for (const Index piece : {1, 2, 9}) {
+        EXPECT_EQ(read_all(*share, piece), all.middleRows(first, count)) << first << " " << count << " " << piece;
+      }
+    }
+  }
+  EXPECT_EQ(files.source<float>(4, 2)->place_of(1), files.source<float>()->place_of(5));
+  EXPECT_THROW(files.source<float>(4, 6), std::invalid_argument);
+  EXPECT_THROW(files.source<float>(-1, 2), std::invalid_argument);
+  const auto of_third = files.source<float>(3, 4), of_two = files.source<float>(6, 2);
+  std::filesystem::remove(folder / "part-1.npy");
+  std::filesystem::remove(folder / "part-4.npy");
+  EXPECT_EQ(read_all(*of_third, 3), all.middleRows(3, 4));
+  EXPECT_THROW(read_all(*of_two, 3), std::runtime_error);
+  // A file that has changed is found out by those who read the beginning of it too.
+  const auto beginning = files.source<float>(3, 1);
+  std::filesystem::last_write_time(folder / "part-3.npy", std::filesystem::file_time_type(std::chrono::hours(1)));
+  EXPECT_THROW(read_all(*beginning, 3), std::runtime_error);
 }
 
 TEST(RowFiles, ListsAndPatternsAreOneArray) {

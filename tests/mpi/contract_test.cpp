@@ -3,15 +3,21 @@
 // Targets whose data are spread, under the contract of every target.
 #include "contract_suite.hpp"
 
+#include "held_rows.hpp"
 #include "mpi_ranks.hpp"
 
+#include <itspace/mpi/streamed.hpp>
 #include <itspace/mpi/targets.hpp>
+
+#include <memory>
 
 namespace itspace::test {
 namespace {
 
+enum class Where { memory, stream };
+
 // T is the type of the blocks, D that of the data. Skewed: rank 0 has no rows where there are others, and 1 has one.
-template <class T, class D, int mean_size, bool skewed>
+template <class T, class D, int mean_size, bool skewed, Where where = Where::memory>
 struct Features {
   using Scalar = T;
   static Made<Scalar> make(Index dim) {
@@ -27,7 +33,10 @@ struct Features {
       count = ends[rank] - first;
     }
     const RealMatrix sigma = square(centred_factor_of(wide(z)));
-    return made<Scalar>(mpi::FeatureRows<Scalar, D>(ranks, Block<D>(z.middleRows(first, count))), sigma);
+    Block<D> own = z.middleRows(first, count);
+    if constexpr (where == Where::memory) return made<Scalar>(mpi::FeatureRows<Scalar, D>(ranks, own), sigma);
+    const auto least = StreamedFeatures<Scalar, D>::least_memory(dim);  // chunks of eight rows
+    return made<Scalar>(mpi::StreamedRows<Scalar, D>(ranks, std::make_shared<HeldRows<D>>(own), least), sigma);
   }
 };
 
@@ -43,7 +52,9 @@ struct Dense {
 };
 
 using Makers = ::testing::Types<Features<float, float, 1000, false>, Features<double, double, 1000, true>,
-                                Features<double, float, 3, false>, Dense<float, float>, Dense<double, float>>;
+                                Features<double, float, 3, false>, Dense<float, float>, Dense<double, float>,
+                                Features<float, float, 1000, false, Where::stream>,
+                                Features<double, double, 1000, true, Where::stream>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Spread, Contract, Makers);
 
 }  // namespace

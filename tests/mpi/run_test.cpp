@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs over the ranks: the objectives of one process, the same bits on every rank, and messages that can be foretold.
+#include "held_rows.hpp"
 #include "runs.hpp"
 #include "same_bits.hpp"
 
 #include <itspace/barycenter.hpp>
 #include <itspace/mpi/align.hpp>
+#include <itspace/mpi/streamed.hpp>
 #include <itspace/mpi/targets.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace itspace::test {
@@ -78,6 +82,35 @@ TYPED_TEST(SpreadRun, RowsOfFeaturesGiveTheObjectivesOfOneProcess) {
   expect_same_objectives<S>(align<S>(here, rank, with_solver(Solver::paper)).trace, from_random.trace,
                             wide(from_random.factor), here.trace());
   EXPECT_TRUE(same_bits_on_all_ranks<S>(from_random.factor));
+}
+
+// A sweep over the rows of this rank for each pass, the first of which gathers mean and trace.
+TYPED_TEST(SpreadRun, StreamsOfRowsGiveTheObjectivesOfOneProcess) {
+  using S = TypeParam;
+  const Block<S> z = features<S>();
+  const FeaturesTarget<S> here(z);
+  const auto own = std::make_shared<HeldRows<S>>(own_rows(z));
+  const mpi::StreamedRows<S> there(ranks(), own, StreamedFeatures<S>::least_memory(dim));
+  const auto one = align<S>(here, rank, with_solver(Solver::paper)),
+             all = align<S>(there, rank, with_solver(Solver::paper));
+  expect_same_objectives<S>(one.trace, all.trace, wide(one.factor), here.trace());
+  EXPECT_TRUE(same_bits_on_all_ranks<S>(all.factor));
+  EXPECT_EQ(own->restarts, all.trace.passes_total);
+  EXPECT_EQ(there.samples(), samples);
+  EXPECT_EQ(own->restarts, all.trace.passes_total);
+}
+
+// What the last rank meets in its rows, all throw.
+TEST(StreamedRows, ABadValueOfOneEndsAll) {
+  Block<double> own = own_rows(features<double>());
+  if (ranks().rank() == ranks().size() - 1) own(own.rows() - 1, 7) = std::nan("");
+  const mpi::StreamedRows<double> target(ranks(), std::make_shared<HeldRows<double>>(own));
+  try {
+    align<double>(target, rank);
+    FAIL() << "a value that is not finite was taken";
+  } catch (const mpi::AgreedMisuse& error) {
+    EXPECT_NE(std::string(error.what()).find("column 7 is nan"), std::string::npos) << error.what();
+  }
 }
 
 TYPED_TEST(SpreadRun, RowsOfACovarianceGiveTheObjectivesOfOneProcess) {

@@ -16,9 +16,12 @@
 #include <itspace/mpi/space.hpp>
 #include <itspace/targets.hpp>
 
+#include <memory>
 #include <optional>
 
 namespace itspace::mpi {
+
+struct RankMean;  // inside
 
 // The covariance of the rows of all ranks: Sigma = (1/(n - 1)) sum_i (z_i - mu)(z_i - mu)', with mu the mean of all.
 // With n_p rows, mean mu_p and covariance Sigma_p on rank p,
@@ -41,9 +44,7 @@ class ITSPACE_API FeatureRows {
   Communicator ranks_;
   Index dim_ = 0, samples_ = 0;
   std::optional<FeaturesTarget<Scalar, Data>> own_;  // where there are two rows or more
-  double own_share_ = 0;                             // (n_p - 1)/(n - 1)
-  double mean_share_ = 0;                            // n_p/(n - 1)
-  Vector mean_difference_;                           // mu_p - mu; empty without rows
+  std::shared_ptr<const RankMean> mean_;             // mu_p - mu, and the weights of both terms
   double trace_ = 0;
 };
 
