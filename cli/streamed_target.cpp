@@ -23,6 +23,13 @@ std::uint64_t machine_memory() {
   return pages > 0 && page > 0 ? static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page) : 0;
 }
 
+// In the largest unit of which it is at least one.
+std::string in_largest_unit(double bytes, double step, const std::array<const char*, 5>& units, int digits) {
+  std::size_t unit = 0;
+  for (; bytes >= step && unit + 1 < units.size(); ++unit) bytes /= step;
+  return unit == 0 ? fmt::format("{:.0f} {}", bytes, units[0]) : fmt::format("{:.{}g} {}", bytes, digits, units[unit]);
+}
+
 // The program itself: code, libraries, threads, the r x r work, and what the allocator holds back. A number and not a
 // measurement, so that the same command makes the same chunks, and with them the same bits.
 constexpr std::uint64_t bytes_of_program = 40 * mib;
@@ -76,9 +83,12 @@ std::uint64_t parse_bytes(std::string_view option, std::string_view text) {
 
 std::string bytes_text(double bytes) {
   constexpr std::array<const char*, 5> units{"bytes", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  for (; bytes >= 1000 && unit + 1 < units.size(); ++unit) bytes /= 1000;
-  return unit == 0 ? fmt::format("{:.0f} bytes", bytes) : fmt::format("{:.3g} {}", bytes, units[unit]);
+  return in_largest_unit(bytes, 1000, units, 3);
+}
+
+std::string memory_text(std::uint64_t bytes) {
+  constexpr std::array<const char*, 5> units{"bytes", "KiB", "MiB", "GiB", "TiB"};
+  return in_largest_unit(static_cast<double>(bytes), 1024, units, 4);  // four digits: 1023 KiB
 }
 
 CLI::Option* add_memory(CLI::App& app, std::optional<std::uint64_t>& value) {
@@ -156,13 +166,13 @@ std::uint64_t memory_for_chunks(const std::optional<std::uint64_t>& limit, const
   const std::uint64_t program = bytes_of_program + (run.spread ? bytes_of_mpi : 0);
   const std::uint64_t needed = program + blocks + files.reader_bytes() + least_for_chunks;
   if (whole < needed) {
-    const auto in_mib = [](std::uint64_t bytes) { return (bytes + mib - 1) / mib; };
-    misuse(fmt::format("--memory is {} MiB, and this run needs {} MiB: {} for the program, {} for blocks of {} rows at "
-                       "rank {}, {} for the two smallest chunks of rows",
-                       whole / mib, in_mib(needed), in_mib(program), in_mib(blocks), files.cols(), run.rank,
-                       in_mib(files.reader_bytes() + least_for_chunks)),
-           fmt::format("give --memory {}MiB or more{}", in_mib(needed),
-                       blocks > needed / 2 ? ", or a smaller --rank" : ""));
+    misuse(
+        fmt::format("--memory is {}, and this run needs {}: {} for the program, {} for blocks of {} rows at rank {}, "
+                    "{} for the two smallest chunks of rows",
+                    memory_text(whole), memory_text(needed), memory_text(program), memory_text(blocks), files.cols(),
+                    run.rank, memory_text(files.reader_bytes() + least_for_chunks)),
+        fmt::format("give --memory {}MiB or more{}", (needed + mib - 1) / mib,
+                    blocks > needed / 2 ? ", or a smaller --rank" : ""));
   }
   return whole - (needed - least_for_chunks);
 }

@@ -22,7 +22,8 @@ namespace itspace::cli {
 
 // "2GiB", "500MB", "65536": bytes. @throws std::invalid_argument naming the option.
 std::uint64_t parse_bytes(std::string_view option, std::string_view text);
-std::string bytes_text(double bytes);  // "1.5 GB"
+std::string bytes_text(double bytes);          // of files: "1.5 GB"
+std::string memory_text(std::uint64_t bytes);  // "1.5 GiB"
 CLI::Option* add_memory(CLI::App& app, std::optional<std::uint64_t>& value);
 
 // Whether these are to be streamed: where a limit is given, several files, a pattern or a dataset, or one file of

@@ -68,6 +68,18 @@ TEST_F(Streamed, TooLittleMemorySaysHowMuchIsNeeded) {
   EXPECT_EQ(with(enough), 0);
 }
 
+// In a unit that shows it, whatever it was given in.
+TEST_F(Streamed, MemoryIsSaidInAUnitThatShowsIt) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"1KiB", "1 KiB"}, {"900", "900 bytes"}, {"1536KiB", "1.5 MiB"}, {"2MB", "1.907 MiB"}, {"1023KiB", "1023 KiB"}};
+  for (const auto& [given, said] : cases) {
+    const Outcome outcome = run({"align", "--target", "all.npy", "--memory", given, "--rank", "3", "--out", "Y.npy"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_TRUE(mentions(outcome.err, {"--memory is " + said + ",", "40 MiB for the program", " KiB for blocks"}))
+        << outcome.err;
+  }
+}
+
 TEST_F(Streamed, BadInputIsNamed) {
   write_float("narrow.npy", gaussian(10, 5, 1));
   write("wide.npy", gaussian(10, 12, 1));
