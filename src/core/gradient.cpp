@@ -5,29 +5,17 @@
 
 #include "core/dense.hpp"
 #include "core/feature_moments.hpp"
-#include "core/lapack.hpp"
+#include "core/polar.hpp"
 #include "core/require.hpp"
 #include "kernels/block_ops.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace itspace {
 namespace {
 
 constexpr Index chunk_rows = 1024;
-
-// U V' over the singular directions that are more than rounding: the polar factor where a has full rank.
-Dense compact_polar(const Dense& a) {
-  Svd parts;
-  require(a.allFinite(), "the product of the features with the factor is not finite; scale them down");
-  require_converged(svd(a, SvdSize::thin, parts), "singular values of the features' product with the factor");
-  const double cut = static_cast<double>(std::max(a.rows(), a.cols())) * std::numeric_limits<double>::epsilon();
-  Index rank = 0;
-  while (rank < parts.s.size() && parts.s(rank) > cut * parts.s(0)) ++rank;
-  return parts.u.leftCols(rank) * parts.v.leftCols(rank).transpose();
-}
 
 }  // namespace
 
@@ -75,6 +63,7 @@ FeaturesGradient<Scalar> objective_and_features_gradient(const std::type_identit
     kernels::gemm<double>(kernels::Op::plain, 1, rows, y, 0, images.middleRows(first, count));
     target_trace += rows.squaredNorm();
   });
+  require(images.allFinite(), "the product of the features with the factor is not finite; scale them down");
   const Block<double> polar = compact_polar(images);
 
   FeaturesGradient<Scalar> out;

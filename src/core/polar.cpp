@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/polar.hpp"
 
+#include "core/lapack.hpp"
 #include "kernels/small_products.hpp"
 
 #include <Eigen/LU>
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace itspace {
@@ -46,15 +49,23 @@ OddPolynomial best_polynomial(double lowest, double& error) {
   return p;
 }
 
-// For matrices of condition number up to most_polar_condition; each polynomial for what the one before leaves.
-std::vector<OddPolynomial> make_polynomials() {
+}  // namespace
+
+std::vector<OddPolynomial> polar_polynomials_from(double lowest, double cushion) {
   // From here on the four equations say less than Taylor's polynomial at 1, whose error is 5/2 (1 - s)^3.
   constexpr double nearly_one = 0.99, converged = 1e-17;
+  // From here on a polynomial is flat enough at 1 to need no cushion.
+  constexpr double flat = 0.5;
   std::vector<OddPolynomial> all;
-  double lowest = 0.5 / most_polar_condition;
   while (lowest < nearly_one) {
+    const double wider = lowest < flat ? cushion : 1;
     double error = 0;
-    all.push_back(best_polynomial(lowest, error));
+    OddPolynomial p = best_polynomial(lowest / wider, error);
+    p.a /= wider;
+    p.b /= wider * wider * wider;
+    p.c /= wider * wider * wider * wider * wider;
+    p.lowest = lowest;
+    all.push_back(p);
     lowest = (1 - error) / (1 + error);
   }
   for (double error = 1 - lowest; error > converged; error = 2.5 * error * error * error)
@@ -62,10 +73,8 @@ std::vector<OddPolynomial> make_polynomials() {
   return all;
 }
 
-}  // namespace
-
 std::span<const OddPolynomial> polar_polynomials() {
-  static const std::vector<OddPolynomial> polynomials = make_polynomials();
+  static const std::vector<OddPolynomial> polynomials = polar_polynomials_from(0.5 / most_polar_condition, 1);
   return polynomials;
 }
 
@@ -94,6 +103,15 @@ bool polar_by_products(const Small& k, double smallest, Small& polar) {
     polar = kernels::transposed_times(fourth, polar);
   }
   return true;
+}
+
+Small compact_polar(const Small& a) {
+  Svd parts;
+  require_converged(svd(a, SvdSize::thin, parts), "singular values of the features' product with the factor");
+  const double cut = static_cast<double>(std::max(a.rows(), a.cols())) * std::numeric_limits<double>::epsilon();
+  Index rank = 0;
+  while (rank < parts.s.size() && parts.s(rank) > cut * parts.s(0)) ++rank;
+  return parts.u.leftCols(rank) * parts.v.leftCols(rank).transpose();
 }
 
 }  // namespace itspace

@@ -15,6 +15,7 @@
 #include <itspace/export.hpp>
 
 #include <span>
+#include <vector>
 
 namespace itspace {
 
@@ -24,7 +25,10 @@ struct OddPolynomial {
   double a = 0, b = 0, c = 0;
   double lowest = 0;
 };
-ITSPACE_API std::span<const OddPolynomial> polar_polynomials();
+// What is above 1 by rounding is driven off, up to twenty-fold by each: the more of them, the more they need a cushion,
+// with which they are at most 1 up to there. @pre 0 < lowest < 1 <= cushion.
+ITSPACE_API std::vector<OddPolynomial> polar_polynomials_from(double lowest, double cushion);
+ITSPACE_API std::span<const OddPolynomial> polar_polynomials();  // from 1/2 over the condition number below
 
 // The largest condition number that polar_by_products takes.
 inline constexpr double most_polar_condition = 1e6;
@@ -32,5 +36,9 @@ inline constexpr double most_polar_condition = 1e6;
 // polar = k (k'k)^(-1/2) for a square k. `smallest` is a lower bound of k's singular values. False where k is too
 // ill-conditioned, or not finite. @pre entries whose fourth powers are numbers.
 bool polar_by_products(const Small& k, double smallest, Small& polar);
+
+// By a decomposition, for any shape: U V' over the singular directions that are more than rounding, the polar factor
+// where `a` has full rank. @pre a is finite.
+ITSPACE_API Small compact_polar(const Small& a);
 
 }  // namespace itspace
