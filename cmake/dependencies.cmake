@@ -25,9 +25,9 @@ target_include_directories(itspace_highway SYSTEM INTERFACE ${ITSPACE_HIGHWAY_IN
 target_link_libraries(itspace_highway INTERFACE ${ITSPACE_HIGHWAY})
 find_package(Threads REQUIRED)
 
-# The GPU room. Sanitizers do not see through CUDA's memory, and the Python module does not use it yet.
+# The GPU room. Sanitizers do not see through CUDA's memory.
 set(ITSPACE_WITH_CUDA OFF)
-if(ITSPACE_CUDA STREQUAL "AUTO" AND NOT ITSPACE_SANITIZE AND NOT ITSPACE_BUILD_PYTHON)
+if(ITSPACE_CUDA STREQUAL "AUTO" AND NOT ITSPACE_SANITIZE)
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -39,6 +39,9 @@ endif()
 if(ITSPACE_WITH_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)  # A100; H100 and H200
+  endif()
+  if(ITSPACE_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${ITSPACE_CCACHE})
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)

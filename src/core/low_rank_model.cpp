@@ -7,7 +7,6 @@
 #include "core/map_models.hpp"
 #include "core/require.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -52,24 +51,18 @@ LowRankGaussian model_of(const TargetArgument<Scalar>& given,
                          const std::type_identity_t<ConstBlockView<Scalar>>& factor, const Eigen::VectorXd& mean,
                          const ModelOptions& options) {
   const TargetRef<Scalar> target = given;
-  const double floor = options.floor;
-  require(floor > 0 && std::isfinite(floor), "the floor of the remainder is ", floor, "; it must be positive");
+  check_model_options(options);
   check_finite<Scalar>(factor, "factor");
   require(mean.allFinite(), "the mean has a value that is not finite; remove or replace such samples first");
   check_samples(options.samples, "the model");
-  require(options.shrinkage >= 0 && options.shrinkage <= 1, "the shrinkage is ", options.shrinkage,
-          "; it is a share in [0, 1]");
   if (options.deviations.size() > 0) check_deviations(options.deviations, target.dim(), "the model");
   require(!options.standardised || options.deviations.size() > 0,
           "the model is standardised and has no deviations; give those that the features were divided by");
   const auto at = evaluate<Scalar>(target, factor);
   require(at.status != Status::not_a_covariance, "the target is not a covariance: ", at.reason);
   require(!failed(at.status), "the product of the target with the factor is not finite");
-  const double trace = at.target_trace, d = static_cast<double>(target.dim());
-  const double rest = d - static_cast<double>(factor.cols());
-  const double captured = at.image.template cast<double>().squaredNorm();
-  const double beyond = rest > 0 ? std::max(0.0, trace - captured) / rest : 0.0;
-  const double rho = options.shrinkage, remainder = (1 - rho) * std::max(beyond, floor * trace / d) + rho * trace / d;
+  const double captured = at.image.template cast<double>().squaredNorm(), rho = options.shrinkage;
+  const double remainder = remainder_beyond(at.target_trace, captured, target.dim(), factor.cols(), options);
   return {std::sqrt(1 - rho) * factor.template cast<double>(),
           mean,
           remainder,

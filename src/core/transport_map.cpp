@@ -251,15 +251,11 @@ TransportMap::TransportMap(Parts parts) : parts_(std::move(parts)) {
 }
 
 void TransportMap::prepare() {
-  const Index m = parts_.core.rows();
-  const Small change = parts_.core / parts_.scalar - Block<double>::Identity(m, m);
-  update_ = change.transpose() * parts_.basis.transpose();
-  moves_nothing_ = parts_.scalar == 1 && parts_.mean_from == parts_.mean_to && change.isZero(0);
+  update_ = rows_update(parts_);
+  moves_nothing_ = moves_nothing(parts_);
   if (is_scaled()) {
-    moves_nothing_ = moves_nothing_ && parts_.scale_from == parts_.scale_to;
-    factors_ = parts_.scalar * parts_.scale_to.cwiseQuotient(parts_.scale_from);
-    scaled_basis_ = parts_.scale_to.cwiseInverse().asDiagonal() * parts_.basis;
-    update_ = update_ * parts_.scale_to.asDiagonal();
+    factors_ = rows_factors(parts_);
+    scaled_basis_ = rows_basis(parts_);
   }
   basis32_ = (is_scaled() ? scaled_basis_ : parts_.basis).cast<float>();
   update32_ = update_.cast<float>();

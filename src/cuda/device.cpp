@@ -71,6 +71,7 @@ DeviceState::~DeviceState() {
   const bool known = cudaGetDevice(&before) == cudaSuccess;
   cudaSetDevice(ordinal_);
   cudaStreamSynchronize(stream_);
+  linear_algebra.reset();
   free_all();
   if (owns_stream_) cudaStreamDestroy(stream_);
   if (known) cudaSetDevice(before);

@@ -11,10 +11,13 @@
 #include <cstddef>
 #include <limits>
 #include <map>
+#include <memory>
 #include <new>
 #include <vector>
 
 namespace itspace::cuda {
+
+class LinearAlgebra;  // linear_algebra.hpp
 
 // Makes a device current for the thread, and the one before again.
 class UseDevice {
@@ -67,6 +70,8 @@ class DeviceState {
   const double* upload(const double* values, std::ptrdiff_t count);
 
   void synchronize();
+
+  std::shared_ptr<LinearAlgebra> linear_algebra;  // none until asked for
 
   template <class T>
   static std::size_t bytes_of(std::ptrdiff_t count) {

@@ -125,6 +125,11 @@ void subtract_product(cudaStream_t stream, const double* u, const double* v, dou
 template <class T>
 void add_diagonal(cudaStream_t stream, const double* diagonal, double constant, In<T> y, Out<T> out);
 
+// Of a square matrix, each in the bits of a double: found[0] the largest |a_ij - a_ji|, found[1] the largest |a_ij|
+// (NaN where there is one), found[2] the size of the most negative a_ii. All are 0 before.
+template <class T>
+void covariance_facts(cudaStream_t stream, In<T> a, unsigned long long* found);
+
 // --- Products with the data of targets, in T. Long sums are cut: a term is added to at most 256 before it.
 
 template <class T>
@@ -153,5 +158,17 @@ constexpr Index most_dense_columns = 32, least_dense_dim = 1024;
 Index dense_product_scratch(Index dim);  // values
 template <class T>
 bool dense_product(cudaStream_t stream, const In<T>& sigma, const In<T>& y, const Out<T>& out, T* scratch);
+
+// --- Square matrices in double, rows one after the other.
+// c = x a + y c + diagonal I. c may be a.
+void combine(cudaStream_t stream, double x, const double* a, double y, double diagonal, double* c, Index d);
+// What is above the diagonal becomes 0.
+void keep_lower(cudaStream_t stream, double* a, Index d);
+// out_ij = a_ij - (mean_j or 0).
+template <class T>
+void widen(cudaStream_t stream, In<T> a, const double* mean, Out<double> out);
+// out = (a + a')/2.
+template <class T>
+void widen_symmetric(cudaStream_t stream, In<T> a, double* out);
 
 }  // namespace itspace::cuda::kernels

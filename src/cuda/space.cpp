@@ -207,14 +207,8 @@ template <Storage Scalar>
 bool Space<Scalar>::is_poisoned(const ConstView& block) {
   if (block.rows <= 1 || block.cols() == 0) return false;
   const UseDevice use(device_.ordinal());
-  DeviceState& state = device_.state();
-  int* flags = state.scratch<int>(Scratch::flags, 2);
-  int* found = reinterpret_cast<int*>(state.results(1));  // two ints in one double
-  check(cudaMemsetAsync(flags, 0, 2 * sizeof(int), state.stream()), "clearing flags");
-  kernels::find_not_finite<Scalar>(state.stream(), in(block), flags);
-  check(cudaMemcpyAsync(found, flags, 2 * sizeof(int), cudaMemcpyDeviceToHost, state.stream()), "reading flags");
-  state.synchronize();
-  return found[0] != 0 && found[1] == 0;
+  const NotFinite found = find_not_finite<Scalar>(device_.state(), block);
+  return found.in_first_row && !found.in_others;
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                        \

@@ -47,4 +47,19 @@ SmallVector column_sums(DeviceState& state, kernels::ColumnSum what, const Const
   return Eigen::Map<const SmallVector>(sums, x.cols());
 }
 
+// Where values are not finite: in the first row, in another one. Waited for.
+struct NotFinite {
+  bool in_first_row = false, in_others = false;
+};
+template <Storage Scalar>
+NotFinite find_not_finite(DeviceState& state, const ConstView<Scalar>& block) {
+  int* flags = state.scratch<int>(Scratch::flags, 2);
+  int* found = reinterpret_cast<int*>(state.results(1));  // two ints in one double
+  check(cudaMemsetAsync(flags, 0, 2 * sizeof(int), state.stream()), "clearing flags");
+  kernels::find_not_finite<Scalar>(state.stream(), in(block), flags);
+  check(cudaMemcpyAsync(found, flags, 2 * sizeof(int), cudaMemcpyDeviceToHost, state.stream()), "reading flags");
+  state.synchronize();
+  return {found[0] != 0, found[1] != 0};
+}
+
 }  // namespace itspace::cuda

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda/linear_algebra.hpp"
+
+#include "core/require.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+#include <initializer_list>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+namespace itspace::cuda {
+namespace {
+
+// The functions, as the headers of CUDA 11 to 13 declare them; enumerations are ints there.
+constexpr int no_transpose = 0, transpose = 1, fill_upper = 1, success = 0;
+
+struct Functions {
+  int (*create)(void**);
+  int (*destroy)(void*);
+  int (*set_stream)(void*, cudaStream_t);
+  int (*gemm)(void*, int, int, int, int, int, const double*, const double*, int, const double*, int, const double*,
+              double*, int);
+  int (*dot)(void*, int, const double*, int, const double*, int, double*);
+  int (*solver_create)(void**);
+  int (*solver_destroy)(void*);
+  int (*solver_set_stream)(void*, cudaStream_t);
+  int (*potrf_size)(void*, int, int, double*, int, int*);
+  int (*potrf)(void*, int, int, double*, int, double*, int, int*);
+};
+
+void* opened(std::initializer_list<const char*> names, const std::string& folder) {
+  for (const char* name : names)
+    if (void* library = dlopen(name, RTLD_NOW | RTLD_NOLOAD)) return library;
+  for (const char* name : names) {
+    if (void* library = dlopen(name, RTLD_NOW)) return library;
+    if (folder.empty()) continue;
+    // Side by side, or each in a folder of its own, as Python's packages have them.
+    for (const char* way : {"/", "/../../cusolver/lib/", "/../../cu13/lib/"})
+      if (void* library = dlopen((folder + way + name).c_str(), RTLD_NOW)) return library;
+  }
+  return nullptr;
+}
+
+std::string folder_of(void* library) {
+  link_map* map = nullptr;
+  if (dlinfo(library, RTLD_DI_LINKMAP, &map) != 0 || map == nullptr || map->l_name == nullptr) return "";
+  const std::string path = map->l_name;
+  const auto slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash);
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  void* address = dlsym(library, name);
+  if (address == nullptr)
+    throw std::runtime_error(text("CUDA: ", name,
+                                  " is not in the library that should have it; install cuBLAS and "
+                                  "cuSOLVER of CUDA 12 or 13, or compute on the CPU"));
+  function = reinterpret_cast<Function>(address);
+}
+
+const Functions& functions() {
+  static const Functions found = [] {
+    void* cublas = opened({"libcublas.so.13", "libcublas.so.12", "libcublas.so"}, "");
+    void* cusolver = cublas == nullptr
+                         ? nullptr
+                         : opened({"libcusolver.so.12", "libcusolver.so.11", "libcusolver.so"}, folder_of(cublas));
+    if (cublas == nullptr || cusolver == nullptr)
+      throw std::runtime_error(
+          text("CUDA: distances on a device need ", cublas == nullptr ? "libcublas" : "libcusolver",
+               ", which was not found; it comes with the CUDA toolkit and with PyTorch: add its folder to "
+               "LD_LIBRARY_PATH, or compute on the CPU"));
+    Functions all{};
+    find(cublas, "cublasCreate_v2", all.create);
+    find(cublas, "cublasDestroy_v2", all.destroy);
+    find(cublas, "cublasSetStream_v2", all.set_stream);
+    find(cublas, "cublasDgemm_v2", all.gemm);
+    find(cublas, "cublasDdot_v2", all.dot);
+    find(cusolver, "cusolverDnCreate", all.solver_create);
+    find(cusolver, "cusolverDnDestroy", all.solver_destroy);
+    find(cusolver, "cusolverDnSetStream", all.solver_set_stream);
+    find(cusolver, "cusolverDnDpotrf_bufferSize", all.potrf_size);
+    find(cusolver, "cusolverDnDpotrf", all.potrf);
+    return all;
+  }();
+  return found;
+}
+
+void check_status(int status, const char* what) {
+  if (status != success) throw std::runtime_error(text("CUDA: ", what, " failed with status ", status));
+}
+
+int as_int(Index count) {
+  require(count <= std::numeric_limits<int>::max(), "a matrix has ", count,
+          " values, more than cuBLAS counts; compute on the CPU");
+  return static_cast<int>(count);
+}
+
+}  // namespace
+
+LinearAlgebra& LinearAlgebra::of(DeviceState& state) {
+  if (!state.linear_algebra) state.linear_algebra = std::make_shared<LinearAlgebra>(state.stream());
+  return *state.linear_algebra;
+}
+
+LinearAlgebra::LinearAlgebra(cudaStream_t stream) {
+  const Functions& call = functions();
+  check_status(call.create(&cublas_), "starting cuBLAS");
+  try {
+    check_status(call.set_stream(cublas_, stream), "giving cuBLAS a stream");
+    check_status(call.solver_create(&cusolver_), "starting cuSOLVER");
+    check_status(call.solver_set_stream(cusolver_, stream), "giving cuSOLVER a stream");
+  } catch (...) {
+    if (cusolver_ != nullptr) call.solver_destroy(cusolver_);
+    call.destroy(cublas_);
+    throw;
+  }
+}
+
+LinearAlgebra::~LinearAlgebra() {
+  functions().solver_destroy(cusolver_);
+  functions().destroy(cublas_);
+}
+
+// cuBLAS has columns one after the other: to it our c is c', and c' = op(b)' op(a)'.
+void LinearAlgebra::multiply(bool transpose_a, const double* a, bool transpose_b, const double* b, Index m, Index k,
+                             Index n, double beta, double* c) {
+  const double one = 1;
+  const Index a_width = transpose_a ? m : k, b_width = transpose_b ? k : n;
+  check_status(functions().gemm(cublas_, transpose_b ? transpose : no_transpose, transpose_a ? transpose : no_transpose,
+                                as_int(n), as_int(m), as_int(k), &one, b, as_int(b_width), a, as_int(a_width), &beta, c,
+                                as_int(n)),
+               "a product by cuBLAS");
+}
+
+double LinearAlgebra::inner(const double* a, const double* b, Index count) {
+  double sum = 0;
+  check_status(functions().dot(cublas_, as_int(count), a, 1, b, 1, &sum), "an inner product by cuBLAS");
+  return sum;
+}
+
+bool LinearAlgebra::cholesky(DeviceState& state, double* a, Index d) {
+  int size = 0;
+  // Our lower triangle is the upper one of columns one after the other.
+  check_status(functions().potrf_size(cusolver_, fill_upper, as_int(d), a, as_int(d), &size),
+               "asking cuSOLVER for the size of its workspace");
+  auto* work = state.scratch<double>(Scratch::product, size);
+  int* info = state.scratch<int>(Scratch::flags, 2);
+  check_status(functions().potrf(cusolver_, fill_upper, as_int(d), a, as_int(d), work, size, info),
+               "a Cholesky factor by cuSOLVER");
+  int* found = reinterpret_cast<int*>(state.results(1));
+  check(cudaMemcpyAsync(found, info, sizeof(int), cudaMemcpyDeviceToHost, state.stream()), "reading a status");
+  state.synchronize();
+  return *found == 0;
+}
+
+}  // namespace itspace::cuda
