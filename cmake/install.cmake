@@ -55,7 +55,11 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 
 if(TARGET itspace_python)
-  install(TARGETS itspace_python LIBRARY DESTINATION itspace COMPONENT python)
+  set(itspace_python_modules itspace_python)
+  if(TARGET itspace_python_cuda)
+    list(APPEND itspace_python_modules itspace_python_cuda)
+  endif()
+  install(TARGETS ${itspace_python_modules} LIBRARY DESTINATION itspace COMPONENT python)
 endif()
 
 get_target_property(ITSPACE_LIBRARY_TYPE itspace TYPE)

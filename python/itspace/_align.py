@@ -9,8 +9,9 @@ from typing import Any, Callable, Dict, List, Literal, Optional, Union
 
 import numpy as np
 
-from . import _core
+from . import _core, _gpu
 from ._arrays import give, integer, number, seed_of, shown, take
+from ._gpu import on_gpu
 from ._target import as_target, in_precision, resolve_rank, with_blocks
 from ._types import Array, Covariance, Precision, Rank, Route, Solver
 
@@ -94,7 +95,7 @@ class AlignResult:
 
     def to_json(self) -> str:
         """The trace as the program writes it, in rows and with the checksum of the factor: for ``itspace verify --trace``."""
-        return self._record.to_json(take(self.factor, "factor", 2)[0])
+        return self._record.to_json(take(_gpu.host_copy(self.factor), "factor", 2)[0])
 
     def __reduce__(self) -> Any:
         return _restore, (self.factor, self.trace, self.iterates)
@@ -244,7 +245,8 @@ def align(
     Notes
     -----
     The run is in the target's dtype unless `precision` says otherwise, and so is the factor: its dtype never depends on
-    the values. A start of another dtype is converted. The interpreter's lock is released, and Ctrl-C stops the run after
+    the values. A start of another dtype is converted. Tensors on a GPU stay there: target and start on one device, and the
+    factor too (docs/gpu.md). The interpreter's lock is released, and Ctrl-C stops the run after
     the step at hand.
 
     Examples
@@ -261,14 +263,22 @@ def align(
     first: Any = None
     if isinstance(start, numbers.Number):
         raise TypeError(f"start is {shown(start)}, a number; it must be a factor of d rows. To set the rank pass rank={shown(start)}")
-    if start is not None:
-        first, _ = take(start, "start", 2)
-    core, wrap = as_target(target, dtype=None if first is None else first.dtype)
-    core = in_precision(core, precision)
+    core: Any
+    wrap: Any = None
+    there = on_gpu(target, start)
+    if there:
+        from ._gpu_target import for_align
+
+        core, first = for_align(target, start, precision)
+    else:
+        if start is not None:
+            first, _ = take(start, "start", 2)
+        core, wrap = as_target(target, dtype=None if first is None else first.dtype)
+        core = in_precision(core, precision)
+        if first is not None and first.dtype != core.dtype:
+            first = first.astype(core.dtype)
     dtype = core.dtype
     if first is not None:
-        if first.dtype != dtype:
-            first = first.astype(dtype)
         if isinstance(rank, str):
             raise ValueError(
                 f"rank is {rank!r} and start has {first.shape[1]} columns; pass rank={first.shape[1]}, or let "
@@ -292,10 +302,10 @@ def align(
     if verbose:
         callback, close = _progress(steps, callback)
     try:
-        factor, record, iterates = _core.align(
-            core._core, first, columns, steps, fixed, lam, line_search, solver, route, guard, seed, callback,
-            bool(keep_iterates),
-        )  # fmt: skip
+        arguments = [
+            first, columns, steps, fixed, lam, line_search, solver, route, guard, seed, callback, bool(keep_iterates),
+        ]  # fmt: skip
+        factor, record, iterates = _gpu.align(core, arguments) if there else _core.align(core._core, *arguments)
     finally:
         if close is not None:
             close()
@@ -368,6 +378,10 @@ def objective_and_gradient(Y: Array, target: Covariance) -> "tuple[float, Any]":
     >>> value, gradient.tolist()
     (1.0, [[-2.0], [0.0]])
     """
+    if on_gpu(Y, target):
+        from . import _gpu_target
+
+        return _gpu_target.objective_and_gradient(Y, target)
     array, wrap = take(Y, "Y", 2)
     dtype = array.dtype
     core = with_blocks(as_target(target, dtype=dtype)[0], dtype)
@@ -398,6 +412,10 @@ def objective_and_features_gradient(Y: Array, X: Array, sample_weight: Optional[
     >>> dY.shape, dX.shape, bool(abs(dX.sum(axis=0)).max() < 1e-12)
     ((2, 1), (3, 2), True)
     """
+    if on_gpu(Y, X):
+        from . import _gpu_target
+
+        return _gpu_target.objective_and_features_gradient(Y, X, sample_weight)
     features, wrap_features = take(X, "X", 2)
     factor, wrap = take(Y, "Y", 2)
     dtype, own = features.dtype, factor.dtype

@@ -10,6 +10,7 @@ import numpy as np
 from . import _core
 from ._arrays import count, give, number, take, vector
 from ._core import TransportMap as _CoreMap
+from ._gpu import MapCache, on_gpu
 from ._models import LowRankGaussian, mean_of, model_arrays, model_from, plain_model
 from ._seen import KINDS, PLAIN, Kept, seen_shift
 from ._target import Target, as_target
@@ -32,9 +33,10 @@ class TransportMap:
     look at `diagnose`.
     """
 
-    __slots__ = ("_core", "__weakref__")
+    __slots__ = ("_core", "_on_gpu", "__weakref__")
 
     _core: "_CoreMap"
+    _on_gpu: Optional[MapCache]
 
     def __init__(self) -> None:
         raise TypeError("TransportMap() makes nothing; use TransportMap.between, .from_models or .load")
@@ -43,6 +45,7 @@ class TransportMap:
     def _make(cls, core: "_CoreMap") -> "TransportMap":
         self = object.__new__(cls)
         self._core = core
+        self._on_gpu = None
         return self
 
     @classmethod
@@ -176,8 +179,12 @@ class TransportMap:
     def apply(self, X: Array) -> Any:
         """The rows of X (n, d), or one sample (d,), moved; in the dtype and library of X, which is left as it is.
 
-        A value that is not finite is refused.
+        A value that is not finite is refused. A tensor on a GPU is moved there.
         """
+        if on_gpu(X):
+            if self._on_gpu is None:
+                self._on_gpu = MapCache()
+            return self._on_gpu.apply(self._core, X)
         array, wrap = take(X, "X")
         if array.ndim not in (1, 2):
             raise ValueError(f"X has shape {array.shape}; it must be (n, d), one sample per row, or (d,)")

@@ -6,8 +6,9 @@ from typing import Any, Literal, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-from . import _core
+from . import _core, _gpu
 from ._arrays import give, number, take, vector
+from ._gpu import host_copy, on_gpu
 from ._target import Target, as_target, with_blocks
 from ._types import Array, Covariance
 
@@ -78,6 +79,8 @@ def model_of(
 def model_from(
     target: Any, factor: Any, mean: Any, floor: float, side: str, shrinkage: Any = 0.0, samples: Any = None
 ) -> LowRankGaussian:
+    if on_gpu(target, factor):
+        return _model_on_gpu(target, factor, mean, floor, side, shrinkage, samples)
     array, wrap = take(factor, f"{side}factor", 2)
     core = with_blocks(as_target(target, f"{side}target", array.dtype)[0], array.dtype)
     centre = mean_of(mean, core, f"{side}mean")
@@ -89,6 +92,20 @@ def model_from(
     remainder = _core.remainder_of(core._core, stored, centre, number(floor, "floor"), rho)
     scaled = factor if rho == 0 else give(array * array.dtype.type(np.sqrt(1 - rho)), wrap)
     return LowRankGaussian(scaled, centre, remainder, core.deviations, core.is_standardised, count_known)
+
+
+def _model_on_gpu(
+    target: Any, factor: Any, mean: Any, floor: float, side: str, shrinkage: Any, samples: Any
+) -> LowRankGaussian:
+    from ._gpu_target import as_gpu_target, remainder_of
+
+    _gpu.same_device(**{f"{side}target": target, f"{side}factor": factor})
+    made = as_gpu_target(target, f"{side}target")
+    remainder = remainder_of(made, factor, number(floor, "floor"), shrinkage)
+    rho = number(shrinkage, "shrinkage")
+    centre = mean if mean is not None else made.mean if made.kind == "features" else np.zeros(made.dim)
+    count_known = made.effective_samples if samples is None else number(samples, "samples")
+    return LowRankGaussian(factor if rho == 0 else factor * float(np.sqrt(1 - rho)), centre, remainder, None, False, count_known)
 
 
 def _shrinkage_of(shrinkage: Any, target: Target, samples: Optional[float]) -> float:
@@ -143,8 +160,8 @@ def model_arrays(model: Any, name: str) -> Tuple[np.ndarray, np.ndarray, float, 
     if not isinstance(model, LowRankGaussian):
         raise TypeError(f"{name} is a {type(model).__name__}; it must be a LowRankGaussian: see itspace.model_of")
     return (
-        take(model.factor, f"{name}.factor", 2, np.float64)[0],
-        vector(model.mean, f"{name}.mean"),
+        take(host_copy(model.factor), f"{name}.factor", 2, np.float64)[0],  # a map is made on the host
+        vector(host_copy(model.mean), f"{name}.mean"),
         number(model.remainder, f"{name}.remainder"),
         None if model.deviations is None else vector(model.deviations, f"{name}.deviations"),
         bool(model.standardised),

@@ -9,6 +9,7 @@ import numpy as np
 from . import _core, _stream
 from ._arrays import Wrap, count, covariance, give, integer, matrix, number, seed_of, take, vector
 from ._core import Target as _CoreTarget
+from ._gpu import on_gpu
 from ._types import Array, Covariance, Precision, Rank
 
 
@@ -28,6 +29,8 @@ class Target:
 
     where ``dim`` and ``trace`` may be attributes or methods (`itspace.CovarianceOperator` says the same to a type
     checker). An attribute ``dtype`` chooses the precision of the run.
+
+    A target of a tensor on a GPU stays there, and runs on it do (docs/gpu.md).
     """
 
     __slots__ = ("_core", "_wrap", "_made_by", "_data", "_frame", "__weakref__")
@@ -74,6 +77,10 @@ class Target:
         >>> itspace.Target.from_covariance(np.diag([3.0, 2.0, 1.0])).trace
         6.0
         """
+        if on_gpu(S):
+            from ._gpu_target import from_covariance
+
+            return from_covariance(S, bool(check))
         array, wrap = take(S, "S", 2)
         array = covariance(array, "S")
         return cls._make(_core.Target.from_covariance(array, bool(check)), wrap, "from_covariance", S=array, check=False)
@@ -98,6 +105,10 @@ class Target:
         >>> target.mean.tolist(), round(target.trace, 12)
         ([1.0, 2.0], 4.0)
         """
+        if on_gpu(X):
+            from ._gpu_target import from_features
+
+            return from_features(X, sample_weight)
         array, wrap = take(X, "X", 2)
         weights = None if sample_weight is None else vector(sample_weight, "sample_weight")
         core = _core.Target.from_features(array, weights)
@@ -179,6 +190,10 @@ class Target:
         >>> itspace.Target.from_factor(np.array([[1.0], [2.0]])).apply(np.eye(2)).tolist()
         [[1.0, 2.0], [2.0, 4.0]]
         """
+        if on_gpu(T):
+            from ._gpu_target import from_factor
+
+            return from_factor(T)
         array, wrap = take(T, "T", 2)
         return cls._make(_core.Target.from_factor(array), wrap, "from_factor", T=array)
 
@@ -201,6 +216,10 @@ class Target:
         >>> itspace.Target.low_rank_plus_diagonal(np.eye(4)[:, :2], [3.0, 2.0], 0.5).trace
         7.0
         """
+        if on_gpu(U):
+            from ._gpu_target import low_rank_plus_diagonal
+
+            return low_rank_plus_diagonal(U, s, sigma2)
         array, wrap = take(U, "U", 2)
         diagonal: Any
         given: Any = sigma2
@@ -226,6 +245,11 @@ class Target:
     def dtype(self) -> np.dtype[Any]:
         """The precision that runs on this target have."""
         return np.dtype(np.float32 if self._core.float32 else np.float64)
+
+    @property
+    def device(self) -> str:
+        """'cpu', or the GPU that its tensor is on, such as 'cuda:0'."""
+        return "cpu"
 
     @property
     def kind(self) -> str:
@@ -438,6 +462,11 @@ def in_precision(target: Target, precision: Optional[Precision]) -> Target:
 def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Target, Wrap]:
     """A Target, a covariance matrix, or an object with dim, trace and apply. `dtype` is for an object that has none."""
     if isinstance(value, Target):
+        if value.device != "cpu":
+            raise TypeError(
+                f"{name} is a target on {value.device}, and this is computed on the host; make it of a tensor there, as "
+                "X.cpu() is in torch"
+            )
         return value, value._wrap
     if callable(getattr(value, "apply", None)) and hasattr(value, "dim") and hasattr(value, "trace"):
         # A torch tensor has apply, dim and trace of its own.
@@ -503,7 +532,8 @@ def start_from(source: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     Returns
     -------
     array (d, rank)
-        U_r diag(lambda_r)^(1/2), in the dtype and library of the source.
+        U_r diag(lambda_r)^(1/2), in the dtype and library of the source. Of a source on a GPU it is made on the host, from a
+        copy, and sent back.
 
     Examples
     --------
@@ -512,6 +542,10 @@ def start_from(source: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     >>> np.round(Y @ Y.T, 12).tolist()
     [[4.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
     """
+    if on_gpu(source):
+        from ._gpu_target import start_from as start_on_gpu
+
+        return start_on_gpu(source, integer(rank, "rank"))
     target, wrap = as_target(source, "source")
     return give(_core.start_from(target._core, resolve_rank(rank, target, seed_of(seed))), wrap)
 

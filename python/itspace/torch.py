@@ -4,7 +4,8 @@
 # mypy: warn-return-any=False
 """itspace for PyTorch: the Bures-Wasserstein loss with a root-free gradient, and a layer that follows its batches.
 
-Tensors cross through DLPack without a copy (contiguous CPU tensors of float32 or float64; others are copied once).
+Tensors cross through DLPack without a copy (contiguous tensors of float32 or float64; others are copied once). Tensors on
+a GPU stay there, where itspace was built with CUDA: docs/gpu.md.
 """
 
 from __future__ import annotations
@@ -71,8 +72,10 @@ def bures_wasserstein_loss(
     _check_tensor("the target", target)
     if target.dtype != Y.dtype:
         raise TypeError(f"Y is {Y.dtype} and the target is {target.dtype}; convert one of them")
+    if target.device != Y.device:
+        raise ValueError(f"Y is on {Y.device} and the target on {target.device}; move one of them: target.to(Y.device)")
     if target_as == "features" or (target_as == "auto" and target.shape[0] != target.shape[1]):
-        _core.check_samples(matrix(_array(target), "the target"), "the target")
+        _check_samples(target, "the target")
         return _FeaturesLoss.apply(Y, target)
     if target.requires_grad:
         raise ValueError(
@@ -80,10 +83,11 @@ def bures_wasserstein_loss(
             "detach it, or pass the features it came from"
         )
     try:
-        sigma = covariance(matrix(_array(target), "the target"), "the target")
+        sigma = target if target.is_cuda else covariance(matrix(_array(target), "the target"), "the target")
+        known = itspace.Target.from_covariance(sigma)
     except ValueError as error:  # here it can be said what else a tensor may be
         raise ValueError(f"{error}. For a sample in each row pass target_as='features'") from None
-    return _FactorLoss.apply(Y, itspace.Target.from_covariance(sigma))
+    return _FactorLoss.apply(Y, known)
 
 
 class AlignLayer(nn.Module):
@@ -123,6 +127,10 @@ class AlignLayer(nn.Module):
 
     Notes
     -----
+    On a GPU the map is applied there, and the buffers are there; what follows the stream is the host's, as on the CPU: in
+    training every batch is copied to the host, and mean, factor and remainder are sent back. Under ``torch.autocast`` the
+    layer works in the dtype of its state.
+
     Buffers: ``mean``, ``factor``, ``remainder``, ``samples`` (the effective number behind the state),
     ``num_batches_tracked``, ``reference_mean``, ``reference_factor``, ``reference_remainder``, ``reference_samples``,
     ``has_reference``, ``is_open``; all are in ``state_dict``, and so is the covariance behind them (the extra state, a
@@ -198,6 +206,12 @@ class AlignLayer(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.shape[-1:] != (self.dim,):
             raise ValueError(f"the input has shape {tuple(x.shape)}; its last dimension must be dim = {self.dim}")
+        if x.is_cuda and torch.is_autocast_enabled():
+            with torch.amp.autocast_mode.autocast("cuda", enabled=False):
+                return self._follow_and_move(x.to(self.factor.dtype))
+        return self._follow_and_move(x)
+
+    def _follow_and_move(self, x: Tensor) -> Tensor:
         if self.training:
             self._follow(x.detach().reshape(-1, self.dim))
         return self._moved(x) if self.has_reference and self.is_open else x
@@ -235,8 +249,8 @@ class AlignLayer(nn.Module):
 
     def _shift(self) -> _gate.Shift:
         """What the two models say. Noise is that of normal samples; what clusters the source has is not known here."""
-        running = _array(self.factor.double()), float(self.remainder)
-        reference = _array(self.reference_factor.double()), float(self.reference_remainder)
+        running = _on_host(self.factor), float(self.remainder)
+        reference = _on_host(self.reference_factor), float(self.reference_remainder)
         squared_move = float(((self.mean - self.reference_mean).double() ** 2).sum())
         covariance = _compare.displacement(running, reference)
         variance = float((reference[0] ** 2).sum()) + self.dim * reference[1]
@@ -299,7 +313,7 @@ class AlignLayer(nn.Module):
 
     @torch.no_grad()
     def _follow(self, batch: Tensor) -> None:
-        rows = _array(self._as_state(batch, "the input"))
+        rows = self._as_state(batch, "the input")
         if self._stream is None:
             self._stream = self._new_stream(rows)
         seen = self._stream.observe(rows.astype(self._stream.dtype, copy=False))
@@ -323,24 +337,31 @@ class AlignLayer(nn.Module):
         return itspace.OnlineAligner(self.rank, steps=1, start=start, dtype=first.dtype, **forgetting)
 
     def _model(self, features: Tensor, name: str) -> tuple[Tensor, Tensor, float]:
-        target = itspace.Target.from_features(_array(self._as_state(features, name)))
+        target = itspace.Target.from_features(self._as_state(features, name))
         factor = itspace.start_from(target, self.rank)
         remainder = itspace.model_of(target, factor, floor=self.floor).remainder
         return _tensor(target.mean, self.mean), _tensor(factor, self.factor), remainder
 
-    def _as_state(self, features: Tensor, name: str) -> Tensor:
+    def _as_state(self, features: Tensor, name: str) -> Any:
+        """On the host, where the state is made, and in its dtype."""
         _check_tensor(name, features)
+        if features.device != self.factor.device:
+            raise ValueError(
+                f"{name} is on {features.device} and the state of the layer on {self.factor.device}; move one of them: "
+                f"layer.to('{features.device}')"
+            )
         if not bool(torch.isfinite(features).all()):
             raise ValueError(f"{name} has a value that is NaN or Inf; the state of the layer was left as it is")
-        _core.check_samples(matrix(_array(features), name), name)
-        return features.to(self.factor.dtype)
+        rows = features.detach().cpu()
+        _core.check_samples(matrix(np.from_dlpack(rows), name), name)
+        return np.from_dlpack(rows.to(self.factor.dtype))
 
     def _current_map(self) -> tuple[Tensor, ...]:
         if self._map is None:
             if self.num_batches_tracked == 0:
                 raise ValueError("the layer has a reference but has seen no batch; run the target through it first")
             running, reference = (
-                itspace.LowRankGaussian(_array(factor.double()), _array(mean.double()), float(remainder))
+                itspace.LowRankGaussian(_on_host(factor), _on_host(mean), float(remainder))
                 for factor, mean, remainder in (
                     (self.factor, self.mean, self.remainder),
                     (self.reference_factor, self.reference_mean, self.reference_remainder),
@@ -349,8 +370,8 @@ class AlignLayer(nn.Module):
             parts = itspace.TransportMap.from_models(running, reference, kind=self.map).parts()
             scalar, basis = float(parts["scalar"]), _tensor(parts["basis"], self.factor)
             core = _tensor(parts["core"], self.factor)
-            update = (core - torch.eye(len(core), dtype=core.dtype).mul(scalar)).T @ basis.T
-            self._map = (torch.tensor(scalar, dtype=core.dtype), basis, update, self.mean, self.reference_mean)
+            update = (core - torch.eye(len(core), dtype=core.dtype, device=core.device).mul(scalar)).T @ basis.T
+            self._map = (_scalar(scalar, core), basis, update, self.mean, self.reference_mean)
         return self._map
 
     def get_extra_state(self) -> Tensor:
@@ -423,8 +444,8 @@ def _answers(answer: Any) -> np.ndarray[Any, Any]:
 def _check_tensor(name: str, tensor: Any) -> None:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} is {type(tensor).__name__}; it must be a torch.Tensor")
-    if tensor.device.type != "cpu":
-        raise ValueError(f"{name} is on {tensor.device}; itspace.torch works on the CPU: call .cpu()")
+    if tensor.device.type not in ("cpu", "cuda"):
+        raise ValueError(f"{name} is on {tensor.device}; itspace.torch works on the CPU and on CUDA devices: call .cpu()")
     if tensor.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"{name} is {tensor.dtype}; it must be float32 or float64: call .float() or .double()")
     if tensor.layout != torch.strided:
@@ -438,15 +459,27 @@ def _check_outcome(result: Any) -> None:
         raise ValueError("a product with the batch's covariance is not finite; scale the input down")
 
 
+def _check_samples(features: Tensor, name: str) -> None:
+    """Those of a GPU are looked at there, when a target is made of them."""
+    if not features.is_cuda:
+        _core.check_samples(matrix(_array(features), name), name)
+
+
 def _array(tensor: Tensor) -> Any:
-    """The tensor's own memory as a NumPy array; tensor.numpy() would ask for the NumPy that PyTorch was built with."""
-    return np.from_dlpack(tensor.detach())
+    """What the package takes: the tensor's own memory as a NumPy array (tensor.numpy() would ask for the NumPy that
+    PyTorch was built with), or the tensor itself where it is on a GPU."""
+    return tensor.detach() if tensor.is_cuda else np.from_dlpack(tensor.detach())
+
+
+def _on_host(tensor: Tensor) -> Any:
+    """A small tensor in float64, for what is made on the host."""
+    return np.from_dlpack(tensor.detach().double().cpu())
 
 
 def _tensor(array: Any, like: Tensor) -> Tensor:
     tensor = array if isinstance(array, Tensor) else from_dlpack(array)
-    return tensor.to(like.dtype)
+    return tensor.to(like)
 
 
 def _scalar(value: Any, like: Tensor) -> Tensor:
-    return torch.tensor(float(value), dtype=like.dtype)
+    return torch.tensor(float(value), dtype=like.dtype, device=like.device)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The options that Python's align and align_batch have in common.
+// The options that all runs have in common: align's, align_batch's, and those on a GPU.
 #pragma once
 
 #include <itspace/align.hpp>

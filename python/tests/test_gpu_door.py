@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done with tensors of a GPU on the way to it and back, with the host's tensors for the GPU's and a stand-in for
+the extension; and what is said where there is no GPU."""
+
+import pickle
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+import itspace
+from itspace import _gpu
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+import gpu_stand_in  # noqa: E402
+from tensors import covariance_of, randn  # noqa: E402
+
+
+class Elsewhere:
+    """An array that says it is on a GPU."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+@pytest.fixture
+def stream(monkeypatch):
+    """Every tensor is on 'cuda:0', and the current stream is what the test says."""
+    current = types.SimpleNamespace(cuda_stream=0)
+    monkeypatch.setattr(_gpu, "extension", lambda name, place: gpu_stand_in)
+    monkeypatch.setattr(_gpu._Torch, "place", staticmethod(lambda tensor: 0))
+    monkeypatch.setattr(_gpu._Torch, "stream", staticmethod(lambda ordinal: types.SimpleNamespace(**vars(current))))
+    monkeypatch.setattr(_gpu, "_of_thread", threading.local())
+    gpu_stand_in.calls.clear()
+    return current
+
+
+def test_a_gpu_without_the_extension_is_said_in_words(monkeypatch):
+    monkeypatch.setitem(sys.modules, "itspace._cuda", None)
+    monkeypatch.delattr(itspace, "_cuda", raising=False)
+    for call in (
+        lambda: itspace.align(Elsewhere(), rank=1),
+        lambda: itspace.Target.from_features(Elsewhere()),
+        lambda: itspace.Target.from_covariance(Elsewhere()),
+    ):
+        with pytest.raises(TypeError, match=r"'cuda:0', and this itspace was built without CUDA: .*nvcc.*\.cpu\(\)"):
+            call()
+
+
+def test_the_extension_says_that_there_is_no_device():
+    cuda = pytest.importorskip("itspace._cuda", reason="itspace was built without CUDA", exc_type=ImportError)
+    if not cuda.why_no_device():
+        pytest.skip("this machine has a CUDA device")
+    assert cuda.device_count() == 0
+    with pytest.raises(RuntimeError, match="no CUDA device.*CPU"):
+        cuda.Device(0, 0)
+
+
+def test_what_is_not_together_is_refused():
+    with pytest.raises(ValueError, match="start is on cuda:0 and target on the CPU.*target.to"):
+        itspace.align(np.eye(3), Elsewhere())
+    with pytest.raises(ValueError, match="Y is on cuda:0 and target on the CPU"):
+        itspace.objective_and_gradient(Elsewhere(), np.eye(3))
+
+
+def test_a_run_is_the_hosts_and_stays_in_the_callers_library(stream):
+    sigma, seen = covariance_of(randn(30, 5)), []
+    start = randn(5, 2, seed=1)
+    there = itspace.align(sigma, start, steps=3, keep_iterates=True, callback=lambda step, y: seen.append(y))
+    assert [kind for kind, *_ in gpu_stand_in.calls] == ["target", "align"]
+    assert all(isinstance(y, torch.Tensor) for y in [*seen, *there.iterates, there.factor]) and len(seen) == 4
+    here = itspace.align(np.from_dlpack(sigma), np.from_dlpack(start), steps=3, keep_iterates=True)
+    assert np.array_equal(np.from_dlpack(there.factor), here.factor)
+    assert there.trace["objective"].tolist() == here.trace["objective"].tolist()
+    assert there.to_json() == there.to_json() and "factor_checksum" in there.to_json()
+
+
+def test_tensors_are_borrowed_and_only_what_must_be_is_copied(stream):
+    wide = randn(30, 9)
+    for X, copied in ((wide, False), (wide[:, 2:7], False), (wide.T, True), (wide[::2, ::2], True)):
+        gpu_stand_in.calls.clear()
+        target = itspace.Target.from_features(X)
+        assert (gpu_stand_in.calls[0][2] != X.data_ptr()) == copied
+        spelled_out = target.apply(torch.eye(X.shape[1], dtype=X.dtype))
+        assert float((spelled_out - covariance_of(X)).abs().max()) < 1e-12
+
+
+def test_work_is_done_in_the_stream_that_is_current(stream):
+    target = itspace.Target.from_covariance(covariance_of(randn(30, 5)))
+    itspace.align(target, rank=2)
+    stream.cuda_stream = 77
+    itspace.align(target, rank=2)
+    itspace.align(target, rank=2)
+    stream.cuda_stream = 0
+    itspace.align(target, rank=2)
+    assert [call[1] for call in gpu_stand_in.calls if call[0] == "align"] == [0, 77, 77, 0]
+    assert [call[1] for call in gpu_stand_in.calls if call[0] == "target"] == [0, 77]  # once for each stream
+
+
+def test_each_thread_has_a_room_of_its_own(stream):
+    taken, rooms = _gpu.take(randn(4, 3), "X"), []
+    threads = [threading.Thread(target=lambda: rooms.append(_gpu.room(taken))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+        thread.join()
+    assert rooms[0] is not rooms[1] and _gpu.room(taken) is _gpu.room(taken)
+
+
+def test_every_kind_of_target_and_its_pickle(stream):
+    X = randn(30, 5)
+    for target in (
+        itspace.Target.from_features(X),
+        itspace.Target.from_features(X, np.arange(30.0)),
+        itspace.Target.from_covariance(covariance_of(X)),
+        itspace.Target.from_factor(X.T),
+        itspace.Target.low_rank_plus_diagonal(X.T[:, :3], [3.0, 2.0, 1.0], 0.5),
+    ):
+        assert target.device == "cuda:0" and "cuda:0" in repr(target)
+        again = pickle.loads(pickle.dumps(target))
+        assert again.kind == target.kind and again.trace == target.trace
+        assert torch.equal(again.apply(X.T[:, :2]), target.apply(X.T[:, :2]))
+    assert itspace.Target.from_features(X).mean.dtype == torch.float64
+
+
+def test_rounding_of_the_triangles_is_averaged_away(stream):
+    sigma = covariance_of(randn(30, 5)).float()
+    sigma[0, 1] += 1e-7
+    target = itspace.Target.from_covariance(sigma)
+    spelled_out = target.apply(torch.eye(5))
+    assert torch.equal(spelled_out, spelled_out.T)
+
+
+def test_gradients_and_models_and_maps(stream):
+    X, Y = randn(40, 6), randn(6, 2, seed=1)
+    host = np.from_dlpack(X), np.from_dlpack(Y)
+    value, gradient = itspace.objective_and_gradient(Y, itspace.Target.from_features(X))
+    expected, of_host = itspace.objective_and_gradient(host[1], itspace.Target.from_features(host[0]))
+    assert value == expected and np.array_equal(np.from_dlpack(gradient), of_host)
+    value, gradient, of_features = itspace.objective_and_features_gradient(Y, X)
+    expected = itspace.objective_and_features_gradient(host[1], host[0])
+    assert value == expected[0] and np.array_equal(np.from_dlpack(of_features), expected[2])
+
+    target, other = itspace.Target.from_features(X), itspace.Target.from_features(2 * X + 1)
+    start = itspace.start_from(target, 2)
+    model = itspace.model_of(target, start)
+    of_host = itspace.model_of(itspace.Target.from_features(host[0]), itspace.start_from(itspace.Target.from_features(host[0]), 2))
+    assert model.remainder == of_host.remainder and isinstance(model.factor, torch.Tensor)
+    moved = itspace.TransportMap.from_models(itspace.model_of(other, itspace.start_from(other, 2)), model).apply(2 * X + 1)
+    assert isinstance(moved, torch.Tensor) and float((moved - X).abs().max()) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("kind", "words", "call"),
+    [
+        (TypeError, r"X is a tensor of float16 on device 'cuda:0'.*X\.float\(\)", lambda X: itspace.Target.from_features(X.half())),
+        (TypeError, r"S is a tensor of bfloat16", lambda X: itspace.Target.from_covariance((X.T @ X).bfloat16())),
+        (TypeError, r"X is a tensor of layout torch.sparse_coo.*to_dense", lambda X: itspace.Target.from_features(X.to_sparse())),
+        (ValueError, r"square.*from_features", lambda X: itspace.align(X, rank=2)),
+        (ValueError, r"precision is 'mixed'.*X\.double\(\)", lambda X: itspace.align(X.T @ X, rank=2, precision="mixed")),
+        (TypeError, r"on cuda:0, and this is computed on the host", lambda X: itspace.auto_rank(itspace.Target.from_features(X))),
+        (TypeError, r"on cuda:0.*standardised on the host", lambda X: itspace.Target.from_features(X).standardised()),
+        (ValueError, r"knows no weights", lambda X: itspace.objective_and_features_gradient(X.T[:, :2], X, np.ones(20))),
+        (ValueError, r"target is on cuda:0 and start on the CPU.*start\.to", lambda X: itspace.align(X.T @ X, np.eye(4)[:, :2])),
+    ],
+)
+def test_what_a_gpu_does_not_take_is_named(stream, kind, words, call):
+    with pytest.raises(kind, match=words):
+        call(randn(20, 4))
