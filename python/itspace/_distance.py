@@ -12,6 +12,7 @@ import numpy as np
 
 from . import _core
 from ._arrays import common, count as count_of, covariance, give, integer, matrix, number, shown, take, vector
+from ._gpu import host_copy, on_gpu
 from ._types import Array
 
 
@@ -38,7 +39,7 @@ def bures_wasserstein(
     Parameters
     ----------
     A, B : arrays (..., d, d)
-        Covariances, or stacks of them; they may be singular. Tensors that require a gradient are read as constants: for
+        Covariances, or stacks of them; they may be singular. On a GPU two matrices, not stacks. Tensors that require a gradient are read as constants: for
         a distance with a gradient see `itspace.torch.bures_wasserstein_loss`.
     squared : bool
         Return W2^2 instead of W2.
@@ -65,6 +66,11 @@ def bures_wasserstein(
     >>> itspace.bures_wasserstein(stack, stack, squared=True).round(9).tolist()
     [[0.0, 2.0, 8.0], [2.0, 0.0, 2.0], [8.0, 2.0, 0.0]]
     """
+    if on_gpu(A, B):
+        from ._gpu_distance import covariance_part
+
+        value = covariance_part(A, B, ("A", "B"), accuracy)
+        return value if squared else math.sqrt(value)
     first, wrap = _stack(A, "A")
     second, _ = _stack(B, "B")
     d = first.shape[-1]
@@ -86,8 +92,22 @@ def bures_wasserstein(
     return give(out.astype(dtype, copy=False), wrap)
 
 
+def _gpu_parts(means: "list[np.ndarray]", C1: Any, C2: Any, names: "tuple[str, str, str, str]", accuracy: float) -> float:
+    from ._gpu_distance import covariance_part
+
+    part = covariance_part(C1, C2, (names[1], names[3]), accuracy)
+    for mean, name in zip(means, (names[0], names[2])):
+        if mean.size != C1.shape[0]:
+            raise ValueError(f"{name} has {mean.size} values and the covariances are of dimension {C1.shape[0]}; they must agree")
+        if not np.isfinite(mean).all():
+            raise ValueError(f"{name} has a value that is not finite; remove or replace such samples first")
+    return part + _core.mean_distance_squared(means[0], means[1])
+
+
 def _gaussian_parts(mu1: Any, C1: Any, mu2: Any, C2: Any, names: "tuple[str, str, str, str]", accuracy: float) -> float:
-    means = [vector(np.atleast_1d(take(mu, name)[0]), name) for mu, name in ((mu1, names[0]), (mu2, names[2]))]
+    means = [vector(np.atleast_1d(take(host_copy(mu), name)[0]), name) for mu, name in ((mu1, names[0]), (mu2, names[2]))]
+    if on_gpu(C1, C2):
+        return _gpu_parts(means, C1, C2, names, accuracy)
     covariances = [np.atleast_2d(take(C, name)[0]) for C, name in ((C1, names[1]), (C2, names[3]))]
     covariances = [matrix(C, name) for C, name in zip(covariances, (names[1], names[3]))]
     for mean, C, mean_name, name in zip(means, covariances, (names[0], names[2]), (names[1], names[3])):
@@ -149,6 +169,10 @@ def frechet_distance_from_features(X1: Array, X2: Array, *, accuracy: float = 1e
     >>> round(itspace.frechet_distance_from_features(X, X + 1.0), 9)
     8.0
     """
+    if on_gpu(X1, X2):
+        from ._gpu_distance import of_features
+
+        return of_features(X1, X2, accuracy)
     first, second = matrix(X1, "X1"), matrix(X2, "X2")
     if first.shape[1] != second.shape[1]:
         raise ValueError(f"X1 has {first.shape[1]} columns and X2 has {second.shape[1]}; rows are samples of one dimension")

@@ -132,6 +132,30 @@ def test_maps_move_samples_as_on_the_host(dtype, kind):
         tmap.apply(bad)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-2])
+def test_distances_are_the_hosts(scale):
+    X, Z = data(torch.float64, n=500, d=60), 2 * data(torch.float64, n=700, d=60) * scale + 1
+    A, B = covariance_of(X), covariance_of(Z)
+    here = itspace.bures_wasserstein(A, B, squared=True, accuracy=0)
+    there = itspace.bures_wasserstein(A.cuda(), B.cuda(), squared=True, accuracy=1e-9)
+    assert abs(there - here) <= 1e-9 * here
+    squared, error, on_host, products = cuda.dense_distance(cuda.Device(0, 0), A.cuda(), B.cuda(), 1e-9)
+    assert not on_host and products > 0 and abs(squared - here) <= error <= 1e-9 * here
+    here = itspace.frechet_distance_from_features(X, Z, accuracy=0)
+    assert abs(itspace.frechet_distance_from_features(X.cuda(), Z.cuda()) - here) <= 1e-8 * here
+    mu = X.mean(dim=0), Z.mean(dim=0)
+    there = itspace.frechet_distance(mu[0].cuda(), A.cuda(), mu[1].cuda(), B.cuda())
+    assert abs(there - itspace.frechet_distance(mu[0], A, mu[1], B)) <= 1e-8 * here
+
+
+def test_distances_that_the_device_cannot_certify_come_from_the_host():
+    X = data(torch.float64, n=30, d=60)  # singular
+    A, B = covariance_of(X), covariance_of(2 * data(torch.float64, n=500, d=60))
+    assert cuda.dense_distance(cuda.Device(0, 0), A.cuda(), B.cuda(), 1e-9)[2]
+    here = itspace.bures_wasserstein(A, B, squared=True)
+    assert abs(itspace.bures_wasserstein(A.cuda(), B.cuda(), squared=True) - here) <= 2e-8 * here
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_layer_follows_its_batches_as_on_the_host(dtype):
     layers = [AlignLayer(40, 5, dtype=dtype).to(device) for device in ("cpu", "cuda")]

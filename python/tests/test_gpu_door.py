@@ -152,6 +152,18 @@ def test_gradients_and_models_and_maps(stream):
     assert isinstance(moved, torch.Tensor) and float((moved - X).abs().max()) < 1e-6
 
 
+def test_distances(stream):
+    X, Z = randn(40, 6), 2 * randn(50, 6, seed=1) + 1
+    A, B, here = covariance_of(X), covariance_of(Z), [np.from_dlpack(covariance_of(x)) for x in (X, Z)]
+    means = X.mean(dim=0), Z.mean(dim=0)
+    assert itspace.bures_wasserstein(A, B) == itspace.bures_wasserstein(*here)
+    expected = itspace.frechet_distance(np.from_dlpack(means[0]), here[0], np.from_dlpack(means[1]), here[1])
+    assert itspace.frechet_distance(means[0], A, means[1], B) == expected
+    assert itspace.gaussian_w2(means[0], A, means[1], B, squared=True) == expected
+    assert itspace.frechet_distance_from_features(X, Z) == itspace.frechet_distance_from_features(*map(np.from_dlpack, (X, Z)))
+    assert abs(itspace.bures_wasserstein(A.float(), B) - itspace.bures_wasserstein(A, B)) < 1e-6
+
+
 @pytest.mark.parametrize(
     ("kind", "words", "call"),
     [
@@ -163,6 +175,9 @@ def test_gradients_and_models_and_maps(stream):
         (TypeError, r"on cuda:0, and this is computed on the host", lambda X: itspace.auto_rank(itspace.Target.from_features(X))),
         (TypeError, r"on cuda:0.*standardised on the host", lambda X: itspace.Target.from_features(X).standardised()),
         (ValueError, r"knows no weights", lambda X: itspace.objective_and_features_gradient(X.T[:, :2], X, np.ones(20))),
+        (ValueError, r"between two matrices", lambda X: itspace.bures_wasserstein(torch.stack([X.T @ X]), X.T @ X)),
+        (ValueError, r"A is 4 x 4 and B 20 x 20", lambda X: itspace.bures_wasserstein(X.T @ X, X @ X.T)),
+        (ValueError, r"mu1 has 3 values", lambda X: itspace.gaussian_w2([0, 0, 0], X.T @ X, [0] * 4, X.T @ X)),
         (ValueError, r"target is on cuda:0 and start on the CPU.*start\.to", lambda X: itspace.align(X.T @ X, np.eye(4)[:, :2])),
     ],
 )

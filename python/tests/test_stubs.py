@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import itspace
-from itspace import _core
 
 PACKAGE = pathlib.Path(itspace.__file__).parent
 
@@ -19,13 +18,15 @@ def names_of(tree):
     return {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
 
-def test_the_stub_names_what_the_module_has():
-    tree = ast.parse((PACKAGE / "_core.pyi").read_text())
-    there = {name for name in vars(_core) if not name.startswith("__")}
+@pytest.mark.parametrize("module", ["_core", "_cuda"])
+def test_the_stub_names_what_the_module_has(module):
+    extension = pytest.importorskip(f"itspace.{module}", reason="itspace was built without CUDA", exc_type=ImportError)
+    tree = ast.parse((PACKAGE / f"{module}.pyi").read_text())
+    there = {name for name in vars(extension) if not name.startswith("__")}
     assert names_of(tree) == there
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            real = {name for name in vars(getattr(_core, node.name)) if not name.startswith("__")}
+            real = {name for name in vars(getattr(extension, node.name)) if not name.startswith("__")}
             assert {n for n in names_of(node) if not n.startswith("__")} == real, node.name
 
 
