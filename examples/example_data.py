@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Labelled images for the examples: Fashion-MNIST (Debian's dataset-fashion-mnist), else scikit-learn's digits."""
+"""Labelled images for the examples: Fashion-MNIST (Debian's dataset-fashion-mnist, or the folder that FASHION_MNIST names),
+else scikit-learn's digits."""
 
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
 
-FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist")
+FASHION_MNIST = Path(os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist"))
 NAMES = ["T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"]
 
 

@@ -84,3 +84,15 @@ def test_following_a_stream_names_the_data_it_lacks(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 1 and "gas_drift_128 is absent" in done.stderr
+
+
+def test_train_and_adapt(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed")
+    text = run("train_and_adapt", tmp_path, "--epochs", "2")
+    assert "all steps certified: True" in text and "certified: False" not in text
+    if text.startswith("Fashion-MNIST"):
+        assert percent("no adaptation (cpu)", text) < percent("the layer follows (cpu)", text)
+    apart = re.search(r"the curves differ by (\S+) \(loss\) and (\S+) \(accuracy\)", text)
+    if apart:  # there is a GPU
+        # Rounding grows through the steps of the training; a sample on the border may change sides.
+        assert float(apart[1]) < 1e-6 and float(apart[2]) <= 1 / 100

@@ -87,7 +87,6 @@ std::optional<DeviceDistance> by_products(const Device& device, Prepared& a, Pre
   work.multiply(true, a.sigma, false, b.sigma, k);
   // The smallest singular value is not known. The least of the factors' diagonals is seldom far above theirs.
   const double least = diagonal_of(device, a.sigma).minCoeff() * diagonal_of(device, b.sigma).minCoeff();
-  const double largest = std::sqrt(work.inner(k, k));
   a.sigma = {};  // their memory is the iteration's
   b.sigma = {};
   const double variance = a.trace + b.trace, allowed = accuracy.of_variance * variance;
@@ -99,8 +98,8 @@ std::optional<DeviceDistance> by_products(const Device& device, Prepared& a, Pre
     found.error = 2 * missed + rounding;
     return found.error <= std::max(allowed, accuracy.relative * (found.squared - found.error));
   };
-  constexpr double safety = 0.2;
-  const NuclearNorm norm = nuclear_norm(work, k, safety * least / largest, good);
+  constexpr double safety = 0.5;
+  const NuclearNorm norm = nuclear_norm(work, k, safety * least, good);
   found.products = norm.products + 1;
   if (!std::isfinite(norm.missed) || !good(norm.value, norm.missed)) return std::nullopt;
   found.squared = std::max(0.0, found.squared);
