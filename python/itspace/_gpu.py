@@ -5,6 +5,7 @@ Nothing goes to a GPU unless the caller's data are there, and everything that is
 """
 from __future__ import annotations
 
+import atexit
 import collections
 import sys
 import threading
@@ -246,6 +247,7 @@ def take(value: Any, name: str, ndim: Optional[int] = 2) -> Taken:
 
 _ROOMS_KEPT = 8
 _of_thread = threading.local()
+atexit.register(lambda: _of_thread.__dict__.clear())  # while the driver is still there
 
 
 def room(taken: Taken) -> "Device":

@@ -357,7 +357,8 @@ class AlignLayer(nn.Module):
         return np.from_dlpack(rows.to(self.factor.dtype))
 
     def _current_map(self) -> tuple[Tensor, ...]:
-        if self._map is None:
+        # A replica of DataParallel comes with the map of the device that it was copied from.
+        if self._map is None or self._map[1].device != self.factor.device:
             if self.num_batches_tracked == 0:
                 raise ValueError("the layer has a reference but has seen no batch; run the target through it first")
             running, reference = (
@@ -438,7 +439,8 @@ def _answers(answer: Any) -> np.ndarray[Any, Any]:
             values = values.double()
             shares = bool((values >= 0).all()) and bool(((values.sum(dim=1) - 1).abs() < 1e-3).all())
             values = values if shares else values.softmax(dim=1)
-    return _array(values)
+    answers: np.ndarray[Any, Any] = np.from_dlpack(values)
+    return answers
 
 
 def _check_tensor(name: str, tensor: Any) -> None:

@@ -16,6 +16,7 @@ from itspace import _gpu
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
 import gpu_stand_in  # noqa: E402
+from itspace.torch import AlignLayer, bures_wasserstein_loss  # noqa: E402
 from tensors import covariance_of, randn  # noqa: E402
 
 
@@ -33,7 +34,7 @@ def stream(monkeypatch):
     monkeypatch.setattr(_gpu, "extension", lambda name, place: gpu_stand_in)
     monkeypatch.setattr(_gpu._Torch, "place", staticmethod(lambda tensor: 0))
     monkeypatch.setattr(_gpu._Torch, "stream", staticmethod(lambda ordinal: types.SimpleNamespace(**vars(current))))
-    monkeypatch.setattr(_gpu, "_of_thread", threading.local())
+    monkeypatch.setattr(_gpu, "_of_thread", type(_gpu._of_thread)())
     gpu_stand_in.calls.clear()
     return current
 
@@ -150,6 +151,44 @@ def test_gradients_and_models_and_maps(stream):
     assert model.remainder == of_host.remainder and isinstance(model.factor, torch.Tensor)
     moved = itspace.TransportMap.from_models(itspace.model_of(other, itspace.start_from(other, 2)), model).apply(2 * X + 1)
     assert isinstance(moved, torch.Tensor) and float((moved - X).abs().max()) < 1e-6
+
+
+def follow(kind):
+    layer = AlignLayer(6, 2, dtype=torch.float64, map=kind)
+    for seed in range(3):
+        layer(randn(40, 6, seed=seed) + 3)
+    layer.keep_reference()
+    with torch.no_grad():
+        for seed in range(3):
+            layer(2 * randn(40, 6, seed=seed))
+    moved = layer.eval()(2 * randn(40, 6))
+    report = layer.gate(2 * randn(40, 6), lambda x: x[:, :3])
+    layer.set_reference(randn(40, 6) - 1)
+    return [moved, layer(randn(40, 6)), *layer.buffers()], report["decision"]
+
+
+def losses():
+    found = []
+    for second in (randn(30, 6), covariance_of(randn(30, 6)), randn(30, 6).requires_grad_()):
+        Y = randn(6, 2, seed=1).requires_grad_()
+        loss = bures_wasserstein_loss(Y, second)
+        loss.backward()
+        found += [loss.detach(), Y.grad] + ([second.grad] if second.requires_grad else [])
+    return found
+
+
+def test_the_layer_and_the_loss_go_the_same_way(request, monkeypatch):
+    """Every tensor says that it is on a GPU: the same numbers, of the loss by the calls that go there."""
+    here = follow("monge"), follow("whiten"), losses()
+    request.getfixturevalue("stream")
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    followed = follow("monge"), follow("whiten")
+    assert not gpu_stand_in.calls  # the stream that the layer follows is the host's
+    there = *followed, losses()
+    assert sum(call[0] == "target" for call in gpu_stand_in.calls) == 3
+    for (a, decided), (b, expected) in zip(there[:2], here[:2]):
+        assert decided == expected and all(torch.equal(x, y) for x, y in zip(a, b))
+    assert all(torch.equal(x, y) for x, y in zip(there[2], here[2]))
 
 
 def test_distances(stream):

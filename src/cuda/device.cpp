@@ -89,7 +89,7 @@ void DeviceState::free_all() noexcept {
 void* DeviceState::allocate_new(std::size_t bytes) {
   void* memory = nullptr;
   cudaError_t error = forgotten(cudaMalloc(&memory, bytes));
-  if (error == cudaErrorMemoryAllocation && !unused_.empty()) {
+  if (error == cudaErrorMemoryAllocation) {
     release_unused();
     error = forgotten(cudaMalloc(&memory, bytes));
   }
@@ -104,17 +104,21 @@ void* DeviceState::allocate_new(std::size_t bytes) {
 
 void* DeviceState::allocate(std::size_t bytes) {
   const std::size_t size = rounded(bytes);
-  if (const auto found = unused_.find(size); found != unused_.end()) {
-    void* memory = found->second.back();
-    found->second.pop_back();
-    if (found->second.empty()) unused_.erase(found);
-    return memory;
+  {
+    const std::lock_guard lock(unused_lock_);
+    if (const auto found = unused_.find(size); found != unused_.end()) {
+      void* memory = found->second.back();
+      found->second.pop_back();
+      if (found->second.empty()) unused_.erase(found);
+      return memory;
+    }
   }
   return allocate_new(size);
 }
 
 void DeviceState::give_back(void* memory, std::size_t bytes) noexcept {
   try {
+    const std::lock_guard lock(unused_lock_);
     unused_[rounded(bytes)].push_back(memory);
   } catch (...) {
     cudaFree(memory);  // waits for what is launched
@@ -122,6 +126,7 @@ void DeviceState::give_back(void* memory, std::size_t bytes) noexcept {
 }
 
 void DeviceState::release_unused() noexcept {
+  const std::lock_guard lock(unused_lock_);
   for (const auto& [size, memories] : unused_)
     for (void* memory : memories) forgotten(cudaFree(memory));
   unused_.clear();

@@ -12,6 +12,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <vector>
 
@@ -53,6 +54,7 @@ class DeviceState {
   cudaStream_t stream() const { return stream_; }
 
   // Memory of blocks. What is given back is kept for the next block of that size: work on it is ordered by the stream.
+  // Any thread may give back: where a collector of garbage runs is not for us to say.
   void* allocate(std::size_t bytes);
   void give_back(void* memory, std::size_t bytes) noexcept;
   void release_unused() noexcept;
@@ -93,6 +95,7 @@ class DeviceState {
   int ordinal_;
   bool owns_stream_;
   cudaStream_t stream_;
+  std::mutex unused_lock_;
   std::map<std::size_t, std::vector<void*>> unused_;
   std::array<Piece, static_cast<std::size_t>(Scratch::count)> scratch_;
   Piece results_;
