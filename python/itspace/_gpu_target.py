@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from . import _gpu
+from . import _core, _gpu
 from ._arrays import number, vector
 from ._gpu import Taken
 from ._target import Target, start_from as start_on_host
@@ -100,7 +100,21 @@ def from_covariance(S: Any, check: bool, name: str = "S") -> GpuTarget:
     if module.check_symmetric(_gpu.room(taken), taken.array, name) > 0:
         array = taken.array
         taken = taken._replace(array=taken.library.contiguous((array + array.T) / 2))
+    if check:
+        _check_semidefinite(module, taken)
     return GpuTarget._of("from_covariance", taken, S=taken.array, check=False)
+
+
+def _check_semidefinite(module: Any, taken: Taken) -> None:
+    """By a Cholesky factor there; what has none, or where there is no library to make one, is judged by the host."""
+    try:
+        fine = module.is_semidefinite(_gpu.room(taken), taken.array)
+    except RuntimeError as error:
+        if "libcu" not in str(error):
+            raise
+        fine = False
+    if not fine:
+        _core.Target.from_covariance(_gpu.host_copy(taken.array), True)
 
 
 def from_features(X: Any, sample_weight: Any) -> GpuTarget:

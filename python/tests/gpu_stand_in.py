@@ -55,6 +55,16 @@ def check_symmetric(device, sigma, name):
     return 0.0 if _core.symmetric(array(sigma), name) is None else 1.0
 
 
+library_missing = False
+
+
+def is_semidefinite(device, sigma):
+    calls.append(("cholesky", device.stream))
+    if library_missing:
+        raise RuntimeError("CUDA: distances on a device need libcublas, which was not found")
+    return bool((np.linalg.eigvalsh(array(sigma)) >= 0).all())
+
+
 def handed_over(block, make):
     tensor = make(*block.shape)
     write(tensor, block)

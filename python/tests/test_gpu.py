@@ -64,6 +64,21 @@ def test_runs_agree_with_the_hosts(dtype, kind, options):
     assert torch.equal(again.factor, there.factor)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_indefinite_covariance_is_refused(dtype):
+    sigma = covariance_of(data(torch.float64)).to(dtype).cuda()
+    sigma = (sigma + sigma.T) / 2
+    itspace.Target.from_covariance(sigma)
+    itspace.Target.from_covariance(torch.zeros(5, 5, dtype=dtype, device="cuda"))
+    indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=dtype, device="cuda")
+    with pytest.raises(ValueError, match="indefinite"):
+        itspace.Target.from_covariance(indefinite)
+    lopsided = sigma.clone()
+    lopsided[0, 1] += 10
+    with pytest.raises(ValueError, match="not symmetric"):
+        itspace.Target.from_covariance(lopsided)
+
+
 def test_the_callers_stream_is_used():
     X = data(torch.float64).cuda()
     stream = torch.cuda.Stream()

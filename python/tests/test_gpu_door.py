@@ -134,6 +134,19 @@ def test_rounding_of_the_triangles_is_averaged_away(stream):
     assert torch.equal(spelled_out, spelled_out.T)
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_an_indefinite_covariance_is_refused_with_the_hosts_words(stream, monkeypatch, missing):
+    monkeypatch.setattr(gpu_stand_in, "library_missing", missing)
+    sigma = covariance_of(randn(30, 5))
+    itspace.Target.from_covariance(sigma)
+    indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64)
+    with pytest.raises(ValueError, match="indefinite: its smallest eigenvalue is"):
+        itspace.Target.from_covariance(indefinite)
+    assert sum(call[0] == "cholesky" for call in gpu_stand_in.calls) == 2
+    itspace.Target.from_covariance(indefinite, check=False)
+    assert sum(call[0] == "cholesky" for call in gpu_stand_in.calls) == 2
+
+
 def test_gradients_and_models_and_maps(stream):
     X, Y = randn(40, 6), randn(6, 2, seed=1)
     host = np.from_dlpack(X), np.from_dlpack(Y)

@@ -2,6 +2,7 @@
 #include <itspace/cuda/checks.hpp>
 
 #include "core/require.hpp"
+#include "cuda/linear_algebra.hpp"
 #include "cuda/views.hpp"
 
 #include <cmath>
@@ -45,10 +46,25 @@ double check_symmetric(const Device& device, const std::type_identity_t<ConstVie
   return asymmetry;
 }
 
+template <Storage Scalar>
+bool is_semidefinite(const Device& device, const std::type_identity_t<ConstView<Scalar>>& sigma) {
+  const UseDevice use(device.ordinal());
+  DeviceState& state = device.state();
+  const Index d = sigma.rows;
+  Block<double> shifted(device, d, d);
+  kernels::widen_symmetric<Scalar>(state.stream(), in(sigma), shifted.data());
+  const itspace::Block<double> variances = to_host<double>(device, ConstView<double>(shifted.data(), d, 1, d + 1));
+  constexpr double eps = std::numeric_limits<float>::epsilon();
+  const double shift = static_cast<double>(d) * eps * variances.maxCoeff();
+  kernels::combine(state.stream(), 0, shifted.data(), 1, shift, shifted.data(), d);
+  return LinearAlgebra::of(state).cholesky(state, shifted.data(), d);
+}
+
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                    \
   template void check_finite<Scalar>(const Device&, const std::type_identity_t<ConstView<Scalar>>&, std::string_view); \
   template double check_symmetric<Scalar>(const Device&, const std::type_identity_t<ConstView<Scalar>>&,               \
-                                          std::string_view);
+                                          std::string_view);                                                           \
+  template bool is_semidefinite<Scalar>(const Device&, const std::type_identity_t<ConstView<Scalar>>&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

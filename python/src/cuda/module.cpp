@@ -25,6 +25,13 @@ double check_covariance_on(const cuda::Device& device, const DeviceMatrix<Scalar
 }
 
 template <Storage Scalar>
+bool is_semidefinite_on(const cuda::Device& device, const DeviceMatrix<Scalar>& sigma) {
+  const auto entries = view(sigma);
+  const nb::gil_scoped_release unlocked;
+  return cuda::is_semidefinite<Scalar>(device, entries);
+}
+
+template <Storage Scalar>
 void check_finite_on(const cuda::Device& device, const DeviceMatrix<Scalar>& block, const std::string& name) {
   const auto values = view(block);
   const nb::gil_scoped_release unlocked;
@@ -35,6 +42,7 @@ template <Storage Scalar>
 void add_checks(nb::module_& module) {
   module.def("check_symmetric", &check_covariance_on<Scalar>, nb::arg("device"), nb::arg("sigma").noconvert(),
              nb::arg("name"));
+  module.def("is_semidefinite", &is_semidefinite_on<Scalar>, nb::arg("device"), nb::arg("sigma").noconvert());
   module.def("check_finite", &check_finite_on<Scalar>, nb::arg("device"), nb::arg("block").noconvert(),
              nb::arg("name"));
 }
