@@ -245,24 +245,34 @@ def take(value: Any, name: str, ndim: Optional[int] = 2) -> Taken:
     return Taken(array, library, ordinal, dtype == "float32", name)
 
 
+class Room(NamedTuple):
+    """A stream of a GPU, and the extension's device that works on it.
+
+    The caller's stream must not go before what works on it: whoever keeps something of the device keeps the room. In this
+    order, since a tuple lets go of its last item first.
+    """
+
+    stream: Any
+    device: "Device"
+
+
 _ROOMS_KEPT = 8
 _of_thread = threading.local()
 atexit.register(lambda: _of_thread.__dict__.clear())  # while the driver is still there
 
 
-def room(taken: Taken) -> "Device":
+def room(taken: Taken) -> Room:
     """The caller's current stream of that GPU, with the scratch memory that goes with it, for this thread."""
     stream = taken.library.stream(taken.ordinal)
     key = (taken.ordinal, taken.library.address(stream))
-    rooms: "collections.OrderedDict[Tuple[int, int], Tuple[Device, Any]]"
+    rooms: "collections.OrderedDict[Tuple[int, int], Room]"
     rooms = _of_thread.__dict__.setdefault("rooms", collections.OrderedDict())
     if key not in rooms:
-        # The stream is kept with it: it must not go before what works on it.
-        rooms[key] = (extension(taken.name, taken.ordinal).Device(taken.ordinal, key[1]), stream)
+        rooms[key] = Room(stream, extension(taken.name, taken.ordinal).Device(taken.ordinal, key[1]))
         while len(rooms) > _ROOMS_KEPT:
             rooms.popitem(last=False)
     rooms.move_to_end(key)
-    return rooms[key][0]
+    return rooms[key]
 
 
 def in_dtype(taken: Taken, float32: bool) -> Taken:
@@ -280,7 +290,7 @@ class MapCache:
     """The small parts of a transport map on the GPUs where it was applied."""
 
     def __init__(self) -> None:
-        self._maps: Dict[Tuple[int, bool], Tuple[Any, Any]] = {}
+        self._maps: Dict[Tuple[int, bool], Tuple[Room, Any]] = {}
 
     def apply(self, core: Any, X: Any) -> Any:
         taken = take(X, "X", None)
@@ -288,13 +298,15 @@ class MapCache:
             raise ValueError(f"X has shape {tuple(taken.array.shape)}; it must be (n, d), one sample per row, or (d,)")
         where = room(taken)
         key = (id(where), taken.float32)
-        if key not in self._maps:
+        kept = self._maps.get(key)  # other threads may empty it at any time
+        if kept is None:
             if len(self._maps) >= _ROOMS_KEPT:
                 self._maps.clear()
             module = extension("X", taken.ordinal)
-            self._maps[key] = (where, (module.Map32 if taken.float32 else module.Map64)(where, core))
+            kept = (where, (module.Map32 if taken.float32 else module.Map64)(where.device, core))
+            self._maps[key] = kept
         out = taken.library.clone(taken.array)
-        self._maps[key][1].apply_in_place(out.reshape((1, -1)) if out.ndim == 1 else out)
+        kept[1].apply_in_place(out.reshape((1, -1)) if out.ndim == 1 else out)
         return out
 
 

@@ -33,7 +33,7 @@ def covariance_part(A: Any, B: Any, names: Tuple[str, str], accuracy: Any) -> fl
         d, e = a.array.shape[0], b.array.shape[0]
         raise ValueError(f"{names[0]} is {d} x {d} and {names[1]} {e} x {e}; d must be equal")
     module = _gpu.extension(names[0], a.ordinal)
-    squared: float = module.dense_distance(_gpu.room(a), a.array, b.array, number(accuracy, "accuracy"))[0]
+    squared: float = module.dense_distance(_gpu.room(a).device, a.array, b.array, number(accuracy, "accuracy"))[0]
     return squared
 
 
@@ -45,5 +45,5 @@ def of_features(X1: Any, X2: Any, accuracy: Any) -> float:
             f"X1 has {a.array.shape[1]} columns and X2 has {b.array.shape[1]}; rows are samples of one dimension"
         )
     module = _gpu.extension("X1", a.ordinal)
-    covariance, means = module.features_distance(_gpu.room(a), a.array, b.array, number(accuracy, "accuracy"))
+    covariance, means = module.features_distance(_gpu.room(a).device, a.array, b.array, number(accuracy, "accuracy"))
     return float(covariance + means)

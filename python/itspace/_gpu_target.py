@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _core, _gpu
 from ._arrays import number, vector
-from ._gpu import Taken
+from ._gpu import Room, Taken
 from ._target import Target, start_from as start_on_host
 
 _TARGETS_KEPT = 4
@@ -20,8 +20,8 @@ class GpuTarget(Target):
     __slots__ = ("_taken", "_cores", "_first")
 
     _taken: Taken
-    _cores: Dict[int, Tuple[Any, Any]]
-    _first: Any
+    _cores: Dict[int, Tuple[Room, Any]]
+    _first: Tuple[Room, Any]
 
     @classmethod
     def _of(cls, made_by: str, taken: Taken, **data: Any) -> "GpuTarget":
@@ -29,25 +29,29 @@ class GpuTarget(Target):
         self._taken = taken
         self._made_by, self._data, self._wrap, self._frame = made_by, data, None, None
         self._cores = {}
-        self._first = None
-        self._first = self.here()
+        self._first = self._kept_here()
         return self
 
     def here(self) -> Any:
         """The extension's target, for the current stream and this thread."""
+        return self._kept_here()[1]
+
+    def _kept_here(self) -> "Tuple[Room, Any]":
         room = _gpu.room(self._taken)
-        if id(room) not in self._cores:
+        kept = self._cores.get(id(room))  # other threads may empty it at any time
+        if kept is None:
             if len(self._cores) >= _TARGETS_KEPT:
                 self._cores.clear()
             maker = getattr(_gpu.extension(self._taken.name, self._taken.ordinal).Target, self._made_by or "")
             rest = [value for key, value in list(self._data.items())[1:] if key != "check"]
-            self._cores[id(room)] = (room, maker(room, self._taken.array, *rest))
-        return self._cores[id(room)][1]
+            kept = (room, maker(room.device, self._taken.array, *rest))
+            self._cores[id(room)] = kept
+        return kept
 
     @property
     def _core(self) -> Any:  # type: ignore[override]
         """For what is known of it on the host."""
-        return self._first
+        return self._first[1]
 
     @property
     def _itspace_gpu(self) -> int:
@@ -60,7 +64,7 @@ class GpuTarget(Target):
     @property
     def mean(self) -> Any:
         """The mean of features, a float64 tensor on their device; None for other targets."""
-        mean = self._first.mean
+        mean = self._core.mean
         return None if mean is None else self._taken.library.sent(mean, self._taken.array)
 
     @property
@@ -97,7 +101,7 @@ class GpuTarget(Target):
 def from_covariance(S: Any, check: bool, name: str = "S") -> GpuTarget:
     taken = _gpu.take(S, name)
     module = _gpu.extension(name, taken.ordinal)
-    if module.check_symmetric(_gpu.room(taken), taken.array, name) > 0:
+    if module.check_symmetric(_gpu.room(taken).device, taken.array, name) > 0:
         array = taken.array
         taken = taken._replace(array=taken.library.contiguous((array + array.T) / 2))
     if check:
@@ -108,7 +112,7 @@ def from_covariance(S: Any, check: bool, name: str = "S") -> GpuTarget:
 def _check_semidefinite(module: Any, taken: Taken) -> None:
     """By a Cholesky factor there; what has none, or where there is no library to make one, is judged by the host."""
     try:
-        fine = module.is_semidefinite(_gpu.room(taken), taken.array)
+        fine = module.is_semidefinite(_gpu.room(taken).device, taken.array)
     except RuntimeError as error:
         if "libcu" not in str(error):
             raise

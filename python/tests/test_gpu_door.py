@@ -6,6 +6,7 @@ import pickle
 import sys
 import threading
 import types
+import weakref
 
 import numpy as np
 import pytest
@@ -108,6 +109,50 @@ def test_each_thread_has_a_room_of_its_own(stream):
         thread.start()
         thread.join()
     assert rooms[0] is not rooms[1] and _gpu.room(taken) is _gpu.room(taken)
+
+
+def test_a_stream_outlives_what_works_on_it(stream, monkeypatch):
+    class Stream:
+        cuda_stream = 5
+
+    gone = []
+
+    def current(ordinal):
+        made = Stream()
+        weakref.finalize(made, gone.append, "stream")
+        return made
+
+    class Device(gpu_stand_in.Device):
+        def __del__(self):
+            gone.append("device")
+
+    monkeypatch.setattr(_gpu._Torch, "stream", staticmethod(current))
+    monkeypatch.setattr(gpu_stand_in, "Device", Device)
+    X = randn(30, 5)
+    target = itspace.Target.from_features(X)
+    map = itspace.TransportMap.from_models(*(itspace.model_of_features(np.from_dlpack(x)) for x in (X, X + 1)), kind="mean")
+    map.apply(X)
+    _gpu._of_thread.__dict__.clear()  # as after streams enough to forget this one
+    gone.clear()
+    del target
+    assert gone == []  # the map works there still
+    del map
+    assert gone == ["device", "stream"]
+
+
+def test_what_another_thread_forgets_is_made_again(stream):
+    class Forgetful(dict):
+        def __setitem__(self, key, value):
+            pass  # gone before it is asked for
+
+    X = randn(30, 5)
+    target = itspace.Target.from_features(X)
+    target._cores = Forgetful()
+    assert itspace.align(target, rank=2).factor.shape == (5, 2)
+    map = itspace.TransportMap.from_models(*(itspace.model_of_features(np.from_dlpack(x)) for x in (X, X + 1)), kind="mean")
+    map.apply(X)
+    map._on_gpu._maps = Forgetful()
+    assert float((map.apply(X) - X - 1).abs().max()) < 1e-12
 
 
 def test_every_kind_of_target_and_its_pickle(stream):
