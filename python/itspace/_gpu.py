@@ -70,6 +70,20 @@ class _Torch:
         return sys.modules["torch"].empty((rows, cols), dtype=like.dtype, device=like.device)
 
     @staticmethod
+    def averaged(value: Any) -> Any:
+        """With its transpose."""
+        return ((value + value.T) / 2).contiguous()
+
+    @staticmethod
+    def scaled(value: Any, factor: float) -> Any:
+        return value * factor
+
+    @staticmethod
+    def used_in(value: Any, stream: Any) -> None:
+        """Its memory is another tensor's only after what that stream has to do with it."""
+        value.record_stream(stream)
+
+    @staticmethod
     def sent(array: np.ndarray, like: Any) -> Any:
         return sys.modules["torch"].from_dlpack(array).to(like.device)
 
@@ -80,7 +94,7 @@ class _Torch:
 
 
 class _CuPy:
-    """The same for CuPy's arrays."""
+    """The same for CuPy's arrays. CuPy computes on the current device, which need not be the one that an array is on."""
 
     @staticmethod
     def place(value: Any) -> Optional[int]:
@@ -110,15 +124,32 @@ class _CuPy:
 
     @staticmethod
     def contiguous(value: Any) -> Any:
-        return sys.modules["cupy"].ascontiguousarray(value)
+        with value.device:
+            return sys.modules["cupy"].ascontiguousarray(value)
 
     @staticmethod
     def clone(value: Any) -> Any:
-        return value.copy(order="C")
+        with value.device:
+            return value.copy(order="C")
 
     @staticmethod
     def as_dtype(value: Any, float32: bool) -> Any:
-        return value.astype(np.float32 if float32 else np.float64)
+        with value.device:
+            return value.astype(np.float32 if float32 else np.float64)
+
+    @staticmethod
+    def averaged(value: Any) -> Any:
+        with value.device:
+            return sys.modules["cupy"].ascontiguousarray((value + value.T) / 2)
+
+    @staticmethod
+    def scaled(value: Any, factor: float) -> Any:
+        with value.device:
+            return value * factor
+
+    @staticmethod
+    def used_in(value: Any, stream: Any) -> None:
+        """CuPy's pools do not ask who else reads their memory: that is for whoever uses several streams."""
 
     @staticmethod
     def empty(like: Any, rows: int, cols: int) -> Any:
@@ -279,6 +310,11 @@ def in_dtype(taken: Taken, float32: bool) -> Taken:
     if taken.float32 == float32:
         return taken
     return taken._replace(array=taken.library.as_dtype(taken.array, float32), float32=float32)
+
+
+def scaled(value: Any, factor: float) -> Any:
+    """A tensor of a GPU, times a number."""
+    return _library(value).scaled(value, factor)
 
 
 def host_copy(value: Any) -> Any:

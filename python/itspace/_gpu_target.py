@@ -44,6 +44,7 @@ class GpuTarget(Target):
                 self._cores.clear()
             maker = getattr(_gpu.extension(self._taken.name, self._taken.ordinal).Target, self._made_by or "")
             rest = [value for key, value in list(self._data.items())[1:] if key != "check"]
+            self._taken.library.used_in(self._taken.array, room.stream)
             kept = (room, maker(room.device, self._taken.array, *rest))
             self._cores[id(room)] = kept
         return kept
@@ -102,8 +103,7 @@ def from_covariance(S: Any, check: bool, name: str = "S") -> GpuTarget:
     taken = _gpu.take(S, name)
     module = _gpu.extension(name, taken.ordinal)
     if module.check_symmetric(_gpu.room(taken).device, taken.array, name) > 0:
-        array = taken.array
-        taken = taken._replace(array=taken.library.contiguous((array + array.T) / 2))
+        taken = taken._replace(array=taken.library.averaged(taken.array))
     if check:
         _check_semidefinite(module, taken)
     return GpuTarget._of("from_covariance", taken, S=taken.array, check=False)

@@ -105,7 +105,8 @@ def _model_on_gpu(
     rho = number(shrinkage, "shrinkage")
     centre = mean if mean is not None else made.mean if made.kind == "features" else np.zeros(made.dim)
     count_known = made.effective_samples if samples is None else number(samples, "samples")
-    return LowRankGaussian(factor if rho == 0 else factor * float(np.sqrt(1 - rho)), centre, remainder, None, False, count_known)
+    shrunk = factor if rho == 0 else _gpu.scaled(factor, float(np.sqrt(1 - rho)))
+    return LowRankGaussian(shrunk, centre, remainder, None, False, count_known)
 
 
 def _shrinkage_of(shrinkage: Any, target: Target, samples: Optional[float]) -> float:

@@ -6,7 +6,11 @@ import torch
 
 from itspace import _core
 
-calls = []
+calls, uses = [], []
+
+
+def used_in(tensor, stream):
+    uses.append((tensor.data_ptr(), stream.cuda_stream))
 
 
 def array(tensor):

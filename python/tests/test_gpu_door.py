@@ -35,8 +35,10 @@ def stream(monkeypatch):
     monkeypatch.setattr(_gpu, "extension", lambda name, place: gpu_stand_in)
     monkeypatch.setattr(_gpu._Torch, "place", staticmethod(lambda tensor: 0))
     monkeypatch.setattr(_gpu._Torch, "stream", staticmethod(lambda ordinal: types.SimpleNamespace(**vars(current))))
+    monkeypatch.setattr(_gpu._Torch, "used_in", staticmethod(gpu_stand_in.used_in))
     monkeypatch.setattr(_gpu, "_of_thread", type(_gpu._of_thread)())
     gpu_stand_in.calls.clear()
+    gpu_stand_in.uses.clear()
     return current
 
 
@@ -100,6 +102,43 @@ def test_work_is_done_in_the_stream_that_is_current(stream):
     itspace.align(target, rank=2)
     assert [call[1] for call in gpu_stand_in.calls if call[0] == "align"] == [0, 77, 77, 0]
     assert [call[1] for call in gpu_stand_in.calls if call[0] == "target"] == [0, 77]  # once for each stream
+    # Of both the owner of the memory knows, which is a copy that nobody but the target has.
+    assert gpu_stand_in.uses == [(target._taken.array.data_ptr(), 0), (target._taken.array.data_ptr(), 77)]
+
+
+def test_cupys_arrays_are_worked_on_where_they_are(monkeypatch):
+    """CuPy computes on the current device; an array of another one is no reason to."""
+    current = [0]
+
+    class OnDevice:
+        id = 1
+
+        def __enter__(self):
+            current.append(self.id)
+
+        def __exit__(self, *_):
+            current.pop()
+
+    class ndarray:
+        device, dtype = OnDevice(), np.dtype(np.float32)
+
+        def checked(self, *_, **__):
+            assert current[-1] == 1, "on the current device, where this array is not"
+            return self
+
+        copy = astype = __add__ = __mul__ = __truediv__ = checked
+        T = property(checked)
+
+    array = ndarray()
+    fake = types.SimpleNamespace(ndarray=ndarray, ascontiguousarray=ndarray.checked, empty=lambda *_, **__: array.checked())
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    there = _gpu._CuPy
+    assert _gpu.place_of(array) == 1
+    for call in (
+        lambda: there.contiguous(array), lambda: there.clone(array), lambda: there.as_dtype(array, False),
+        lambda: there.averaged(array), lambda: _gpu.scaled(array, 0.5), lambda: there.empty(array, 2, 2),
+    ):  # fmt: skip
+        assert call() is array and current == [0]
 
 
 def test_each_thread_has_a_room_of_its_own(stream):
