@@ -185,11 +185,12 @@ def place_of(value: Any) -> Optional[int]:
     if library is not None:
         place: Optional[int] = library.place(value)
         return place
-    if hasattr(value, "_itspace_gpu"):
+    if hasattr(type(value), "_itspace_gpu"):
         ordinal: Optional[int] = value._itspace_gpu
         return ordinal
     asked = getattr(type(value), "__dlpack_device__", None)
-    if asked is None:
+    # Other libraries' arrays that NumPy can fetch, JAX's for one, are the host's, as NumPy makes them.
+    if asked is None or hasattr(type(value), "__array__"):
         return None
     try:
         kind, ordinal_of = asked(value)

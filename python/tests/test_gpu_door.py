@@ -54,6 +54,35 @@ def test_a_gpu_without_the_extension_is_said_in_words(monkeypatch):
             call()
 
 
+def test_what_numpy_can_fetch_is_the_hosts():
+    """As it was before there was a way to a GPU: JAX's arrays give NumPy a copy."""
+
+    class Fetched(Elsewhere):
+        def __dlpack__(self, **_):
+            raise BufferError("on a GPU")
+
+        def __array__(self, dtype=None, copy=None):
+            return np.diag([3.0, 2.0, 1.0])
+
+    assert itspace.Target.from_covariance(Fetched()).trace == 6
+    assert itspace.align(Fetched(), rank=1).factor.shape == (3, 1)
+
+
+def test_an_object_that_has_every_attribute_is_asked_for_none():
+    class Anything:
+        dim, trace = 3, 6.0
+
+        def apply(self, block):
+            return np.diag([3.0, 2.0, 1.0]) @ block
+
+        def __getattr__(self, name):
+            if name.startswith("__") or name == "dtype":
+                raise AttributeError(name)
+            return 0
+
+    assert not _gpu.on_gpu(Anything()) and itspace.align(Anything(), rank=1).factor.shape == (3, 1)
+
+
 def test_the_extension_says_that_there_is_no_device():
     cuda = pytest.importorskip("itspace._cuda", reason="itspace was built without CUDA", exc_type=ImportError)
     if not cuda.why_no_device():
