@@ -48,9 +48,10 @@ double check_symmetric(const Device& device, const std::type_identity_t<ConstVie
 
 template <Storage Scalar>
 bool is_semidefinite(const Device& device, const std::type_identity_t<ConstView<Scalar>>& sigma) {
+  const Index d = sigma.rows;
+  if (d > most_square_dim) return false;
   const UseDevice use(device.ordinal());
   DeviceState& state = device.state();
-  const Index d = sigma.rows;
   Block<double> shifted(device, d, d);
   kernels::widen_symmetric<Scalar>(state.stream(), in(sigma), shifted.data());
   const itspace::Block<double> variances = to_host<double>(device, ConstView<double>(shifted.data(), d, 1, d + 1));

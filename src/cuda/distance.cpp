@@ -59,8 +59,7 @@ struct Prepared {
 };
 
 template <Storage Scalar>
-Prepared prepared(const Device& device, const ConstView<Scalar>& a, const char* what) {
-  const double asymmetry = check_symmetric<Scalar>(device, a, what);
+Prepared prepared(const Device& device, const ConstView<Scalar>& a, double asymmetry) {
   Prepared made{Block<double>(device, a.rows, a.rows)};
   DeviceState& state = device.state();
   if (asymmetry > 0)
@@ -112,6 +111,11 @@ void check_shares(const Accuracy& accuracy) {
             "; it is a share of the distance or of the variance, 0 or more and finite");
 }
 
+// Whether to try: products and their bound reach no accuracy of 0, and their libraries no dimension.
+bool wants_products(Index dim, const Accuracy& accuracy) {
+  return dim <= most_square_dim && (accuracy.relative > 0 || accuracy.of_variance > 0);
+}
+
 // Sigma = (1/(n - 1)) sum (z - mu)(z - mu)' spelled out, a piece of the rows at a time.
 template <Storage Scalar>
 Block<double> covariance_of(const Device& device, const ConstView<Scalar>& z, const Eigen::VectorXd& mean) {
@@ -138,11 +142,13 @@ DeviceDistance dense_distance(const Device& device, const std::type_identity_t<C
                               const std::type_identity_t<ConstView<Scalar>>& b, const Accuracy& accuracy) {
   check_shares(accuracy);
   const UseDevice use(device.ordinal());
-  Prepared first = prepared<Scalar>(device, a, "the first covariance");
-  Prepared second = prepared<Scalar>(device, b, "the second covariance");
+  const double asymmetry[] = {check_symmetric<Scalar>(device, a, "the first covariance"),
+                              check_symmetric<Scalar>(device, b, "the second covariance")};
   require(a.rows == b.rows, "the covariances have dimensions ", a.rows, " and ", b.rows, "; they must be equal");
-  if (accuracy.relative > 0 || accuracy.of_variance > 0)
+  if (wants_products(a.rows, accuracy)) {
+    Prepared first = prepared<Scalar>(device, a, asymmetry[0]), second = prepared<Scalar>(device, b, asymmetry[1]);
     if (const auto found = by_products(device, first, second, accuracy)) return *found;
+  }
   DeviceDistance found;
   found.on_host = true;
   found.squared = dense_distance_squared<Scalar>(to_host<Scalar>(device, a), to_host<Scalar>(device, b), accuracy);
@@ -159,7 +165,7 @@ Distance features_distance(const Device& device, const std::type_identity_t<Cons
   check_finite<Scalar>(device, a, "X1");
   check_finite<Scalar>(device, b, "X2");
   const Index d = a.cols();
-  if (a.rows > d && b.rows > d && (accuracy.relative > 0 || accuracy.of_variance > 0)) {
+  if (a.rows > d && b.rows > d && wants_products(d, accuracy)) {
     const FeaturesTarget<Scalar> first(device, DeviceData<Scalar>(a)), second(device, DeviceData<Scalar>(b));
     Prepared one{covariance_of<Scalar>(device, a, first.mean())}, two{covariance_of<Scalar>(device, b, second.mean())};
     if (const auto found = by_products(device, one, two, accuracy))

@@ -93,6 +93,9 @@ void check_status(int status, const char* what) {
   if (status != success) throw std::runtime_error(text("CUDA: ", what, " failed with status ", status));
 }
 
+static_assert(most_square_dim * most_square_dim <= std::numeric_limits<int>::max() &&
+              (most_square_dim + 1) * (most_square_dim + 1) > std::numeric_limits<int>::max());
+
 int as_int(Index count) {
   require(count <= std::numeric_limits<int>::max(), "a matrix has ", count,
           " values, more than cuBLAS counts; compute on the CPU");

@@ -13,6 +13,10 @@
 
 namespace itspace::cuda {
 
+// Their calls count in int, and so do we: the values of a square matrix of this dimension, and of no larger one. That
+// is 17 GB a matrix; beyond it the host computes.
+inline constexpr Index most_square_dim = 46340;
+
 // One for each DeviceState, on its stream; made when first asked for. @pre the device is current, as for all below.
 class LinearAlgebra {
  public:

@@ -22,8 +22,8 @@ ITSPACE_API double check_symmetric(const Device& device, const std::type_identit
                                    std::string_view what);
 
 // Whether sigma + d eps max(a_ii) I has a Cholesky factor, with the eps of float: then it is a covariance by the rule
-// of check_covariance (covariance.hpp). Where it has none, that one judges, on the host. Needs cuBLAS and cuSOLVER at
-// run time, see cuda/distance.hpp. @pre check_symmetric has nothing against it.
+// of check_covariance (covariance.hpp). Where it has none, and where d is above 46340, that one judges, on the host.
+// Needs cuBLAS and cuSOLVER at run time, see cuda/distance.hpp. @pre check_symmetric has nothing against it.
 template <Storage Scalar>
 ITSPACE_API bool is_semidefinite(const Device& device, const std::type_identity_t<ConstView<Scalar>>& sigma);
 

@@ -6,7 +6,8 @@
 //
 // On a GPU products are fast and eigenvalues are not. W2^2 = tr A + tr B - 2 ||L_A' L_B||_* with Cholesky factors, and
 // the sum of singular values comes from products alone, with a bound on what it misses. Where the bound is not good
-// enough, or one of the two is not definite, they are brought to the host and the distance is computed there.
+// enough, one of the two is not definite, or their dimension is above 46340 (more than cuBLAS counts), they are brought
+// to the host and the distance is computed there.
 //
 // Needs cuBLAS and cuSOLVER at run time (they come with the CUDA toolkit and with PyTorch).
 #pragma once
