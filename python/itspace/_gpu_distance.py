@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Tuple
 
-from . import _gpu
+from . import _core, _gpu
 from ._arrays import number
 from ._gpu import Taken
 
@@ -33,7 +33,8 @@ def covariance_part(A: Any, B: Any, names: Tuple[str, str], accuracy: Any) -> fl
         d, e = a.array.shape[0], b.array.shape[0]
         raise ValueError(f"{names[0]} is {d} x {d} and {names[1]} {e} x {e}; d must be equal")
     module = _gpu.extension(names[0], a.ordinal)
-    squared: float = module.dense_distance(_gpu.room(a).device, a.array, b.array, number(accuracy, "accuracy"))[0]
+    accepted = number(accuracy, "accuracy")
+    squared: float = module.dense_distance(_gpu.room(a).device, a.array, b.array, accepted, _core.threads())[0]
     return squared
 
 
@@ -45,5 +46,6 @@ def of_features(X1: Any, X2: Any, accuracy: Any) -> float:
             f"X1 has {a.array.shape[1]} columns and X2 has {b.array.shape[1]}; rows are samples of one dimension"
         )
     module = _gpu.extension("X1", a.ordinal)
-    covariance, means = module.features_distance(_gpu.room(a).device, a.array, b.array, number(accuracy, "accuracy"))
+    accepted = number(accuracy, "accuracy")
+    covariance, means = module.features_distance(_gpu.room(a).device, a.array, b.array, accepted, _core.threads())
     return float(covariance + means)

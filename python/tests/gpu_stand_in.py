@@ -115,9 +115,11 @@ class Map64:
 Map32 = Map64
 
 
-def dense_distance(device, a, b, relative):
+def dense_distance(device, a, b, relative, threads):
+    calls.append(("distance", device.stream, threads))
     return _core.distance_squared(array(a), array(b), relative), 0.0, False, 0
 
 
-def features_distance(device, a, b, relative):
+def features_distance(device, a, b, relative, threads):
+    calls.append(("distance", device.stream, threads))
     return _core.features_distance(array(a), array(b), relative)

@@ -329,6 +329,16 @@ def test_distances(stream):
     assert abs(itspace.bures_wasserstein(A.float(), B) - itspace.bures_wasserstein(A, B)) < 1e-6
 
 
+def test_what_the_host_computes_of_it_keeps_to_the_limit_of_threads(stream):
+    X = randn(40, 6)
+    with itspace.thread_limit(1):
+        itspace.bures_wasserstein(covariance_of(X), covariance_of(2 * X))
+        itspace.frechet_distance_from_features(X, 2 * X)
+    with itspace.thread_limit(3):
+        itspace.bures_wasserstein(covariance_of(X), covariance_of(2 * X))
+    assert [call[2] for call in gpu_stand_in.calls if call[0] == "distance"] == [1, 1, 3]
+
+
 @pytest.mark.parametrize(
     ("kind", "words", "call"),
     [

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/cuda/distance.hpp>
+#include <itspace/threads.hpp>
 
 #include "cuda/device_arrays.hpp"
 #include "cuda/module.hpp"
@@ -7,14 +8,21 @@
 namespace itspace::python {
 namespace {
 
+// This module has the library to itself, and threads of its own: those that itspace._core may use are for it to say. As
+// many as there are anyway, and 0, leave them alone, and BLAS's with them.
+Index told(Index threads) {
+  return threads == itspace::threads() ? 0 : threads;
+}
+
 // (W2^2, its bound, whether the host had to compute it, d x d products on the device).
 template <Storage Scalar>
 nb::tuple dense_distance(const cuda::Device& device, const DeviceMatrix<Scalar>& a, const DeviceMatrix<Scalar>& b,
-                         double relative) {
+                         double relative, Index threads) {
   const auto first = view(a), second = view(b);
   cuda::DeviceDistance found;
   {
     const nb::gil_scoped_release unlocked;
+    const ThreadScope limit(told(threads));
     found = cuda::dense_distance<Scalar>(device, first, second, {relative, 0});
   }
   return nb::make_tuple(found.squared, found.error, found.on_host, found.products);
@@ -22,11 +30,12 @@ nb::tuple dense_distance(const cuda::Device& device, const DeviceMatrix<Scalar>&
 
 template <Storage Scalar>
 nb::tuple features_distance(const cuda::Device& device, const DeviceMatrix<Scalar>& a, const DeviceMatrix<Scalar>& b,
-                            double relative) {
+                            double relative, Index threads) {
   const auto first = view(a), second = view(b);
   Distance found;
   {
     const nb::gil_scoped_release unlocked;
+    const ThreadScope limit(told(threads));
     found = cuda::features_distance<Scalar>(device, first, second, {relative, 0});
   }
   return nb::make_tuple(found.covariance_part, found.mean_part);
@@ -35,9 +44,9 @@ nb::tuple features_distance(const cuda::Device& device, const DeviceMatrix<Scala
 template <Storage Scalar>
 void add_typed(nb::module_& module) {
   module.def("dense_distance", &dense_distance<Scalar>, nb::arg("device"), nb::arg("a").noconvert(),
-             nb::arg("b").noconvert(), nb::arg("relative"));
+             nb::arg("b").noconvert(), nb::arg("relative"), nb::arg("threads") = 0);
   module.def("features_distance", &features_distance<Scalar>, nb::arg("device"), nb::arg("a").noconvert(),
-             nb::arg("b").noconvert(), nb::arg("relative"));
+             nb::arg("b").noconvert(), nb::arg("relative"), nb::arg("threads") = 0);
 }
 
 }  // namespace
