@@ -39,8 +39,8 @@ def bures_wasserstein(
     Parameters
     ----------
     A, B : arrays (..., d, d)
-        Covariances, or stacks of them; they may be singular. On a GPU two matrices, not stacks. Tensors that require a gradient are read as constants: for
-        a distance with a gradient see `itspace.torch.bures_wasserstein_loss`.
+        Covariances, or stacks of them; they may be singular. On a GPU two matrices, not stacks. Tensors that require a
+        gradient are read as constants: for a distance with a gradient see `itspace.torch.bures_wasserstein_loss`.
     squared : bool
         Return W2^2 instead of W2.
     paired : bool
@@ -105,8 +105,10 @@ def _gpu_parts(means: "list[np.ndarray]", C1: Any, C2: Any, names: "tuple[str, s
 
 
 def _gaussian_parts(mu1: Any, C1: Any, mu2: Any, C2: Any, names: "tuple[str, str, str, str]", accuracy: float) -> float:
-    means = [vector(np.atleast_1d(take(host_copy(mu), name)[0]), name) for mu, name in ((mu1, names[0]), (mu2, names[2]))]
-    if on_gpu(C1, C2):
+    there = on_gpu(C1, C2)  # means are compared on the host then too, and may come from either
+    given = ((host_copy(mu) if there else mu, name) for mu, name in ((mu1, names[0]), (mu2, names[2])))
+    means = [vector(np.atleast_1d(take(mu, name)[0]), name) for mu, name in given]
+    if there:
         return _gpu_parts(means, C1, C2, names, accuracy)
     covariances = [np.atleast_2d(take(C, name)[0]) for C, name in ((C1, names[1]), (C2, names[3]))]
     covariances = [matrix(C, name) for C, name in zip(covariances, (names[1], names[3]))]

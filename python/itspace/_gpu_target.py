@@ -114,7 +114,7 @@ def _check_semidefinite(module: Any, taken: Taken) -> None:
     try:
         fine = module.is_semidefinite(_gpu.room(taken).device, taken.array)
     except RuntimeError as error:
-        if "libcu" not in str(error):
+        if not any(name in str(error) for name in ("libcublas", "libcusolver", "cuBLAS", "cuSOLVER")):
             raise
         fine = False
     if not fine:
@@ -205,9 +205,9 @@ def remainder_of(target: Any, factor: Any, floor: float, shrinkage: Any) -> floa
     return value
 
 
-def start_from(source: Any, rank: int) -> Any:
+def start_from(source: Any, rank: Any, seed: int) -> Any:
     """The truncation, which needs a decomposition of the data: made on the host, of a copy, and sent back."""
     made = as_gpu_target(source, "source")
     data = {key: _gpu.host_copy(value) for key, value in made._data.items()}
     host: Target = getattr(Target, str(made._made_by))(**data)
-    return made._taken.library.sent(start_on_host(host, rank), made._taken.array)
+    return made._taken.library.sent(start_on_host(host, rank, seed=seed), made._taken.array)

@@ -253,8 +253,7 @@ class Target:
 
     @property
     def kind(self) -> str:
-        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal', 'operator' or 'dask'."""
-        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal', 'stream' or 'operator'."""
+        """'covariance', 'features', 'factor', 'low_rank_plus_diagonal', 'stream', 'operator' or 'dask'."""
         return self._core.kind
 
     @property
@@ -545,7 +544,7 @@ def start_from(source: Covariance, rank: Rank, *, seed: int = 0) -> Any:
     if on_gpu(source):
         from ._gpu_target import start_from as start_on_gpu
 
-        return start_on_gpu(source, integer(rank, "rank"))
+        return start_on_gpu(source, rank, seed)
     target, wrap = as_target(source, "source")
     return give(_core.start_from(target._core, resolve_rank(rank, target, seed_of(seed))), wrap)
 

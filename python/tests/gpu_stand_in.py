@@ -59,13 +59,13 @@ def check_symmetric(device, sigma, name):
     return 0.0 if _core.symmetric(array(sigma), name) is None else 1.0
 
 
-library_missing = False
+library_error = None
 
 
 def is_semidefinite(device, sigma):
     calls.append(("cholesky", device.stream))
-    if library_missing:
-        raise RuntimeError("CUDA: distances on a device need libcublas, which was not found")
+    if library_error:
+        raise RuntimeError(library_error)
     return bool((np.linalg.eigvalsh(array(sigma)) >= 0).all())
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import itspace
-from itspace import _gpu
+from itspace import _distance, _gpu
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -247,15 +247,27 @@ def test_rounding_of_the_triangles_is_averaged_away(stream):
     assert torch.equal(spelled_out, spelled_out.T)
 
 
-@pytest.mark.parametrize("missing", [False, True])
-def test_an_indefinite_covariance_is_refused_with_the_hosts_words(stream, monkeypatch, missing):
-    monkeypatch.setattr(gpu_stand_in, "library_missing", missing)
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        "CUDA: distances on a device need libcusolver, which was not found",
+        "CUDA: cusolverDnDpotrf is not in the library that should have it; install cuBLAS and cuSOLVER of CUDA 12 or 13",
+        "CUDA: starting cuBLAS failed with status 1",
+    ],
+)
+def test_an_indefinite_covariance_is_refused_with_the_hosts_words(stream, monkeypatch, error):
+    monkeypatch.setattr(gpu_stand_in, "library_error", error)
     sigma = covariance_of(randn(30, 5))
     itspace.Target.from_covariance(sigma)
     indefinite = torch.tensor([[1.0, 2.0], [2.0, 1.0]], dtype=torch.float64)
     with pytest.raises(ValueError, match="indefinite: its smallest eigenvalue is"):
         itspace.Target.from_covariance(indefinite)
     assert sum(call[0] == "cholesky" for call in gpu_stand_in.calls) == 2
+    monkeypatch.setattr(gpu_stand_in, "library_error", "CUDA: waiting for the device: an illegal memory access")
+    with pytest.raises(RuntimeError, match="illegal"):
+        itspace.Target.from_covariance(sigma)
+    gpu_stand_in.calls.pop()
     itspace.Target.from_covariance(indefinite, check=False)
     assert sum(call[0] == "cholesky" for call in gpu_stand_in.calls) == 2
 
@@ -272,6 +284,7 @@ def test_gradients_and_models_and_maps(stream):
 
     target, other = itspace.Target.from_features(X), itspace.Target.from_features(2 * X + 1)
     start = itspace.start_from(target, 2)
+    assert itspace.start_from(target, "auto").shape == (6, itspace.auto_rank(itspace.Target.from_features(host[0])))
     model = itspace.model_of(target, start)
     of_host = itspace.model_of(itspace.Target.from_features(host[0]), itspace.start_from(itspace.Target.from_features(host[0]), 2))
     assert model.remainder == of_host.remainder and isinstance(model.factor, torch.Tensor)
@@ -327,6 +340,11 @@ def test_distances(stream):
     assert itspace.gaussian_w2(means[0], A, means[1], B, squared=True) == expected
     assert itspace.frechet_distance_from_features(X, Z) == itspace.frechet_distance_from_features(*map(np.from_dlpack, (X, Z)))
     assert abs(itspace.bures_wasserstein(A.float(), B) - itspace.bures_wasserstein(A, B)) < 1e-6
+
+
+def test_no_mean_is_fetched_for_covariances_of_the_host(monkeypatch):
+    monkeypatch.setattr(_distance, "host_copy", lambda value: pytest.fail("a mean was fetched"))
+    assert itspace.gaussian_w2(np.ones(2), np.eye(2), torch.zeros(2), np.eye(2), squared=True) == 2
 
 
 def test_what_the_host_computes_of_it_keeps_to_the_limit_of_threads(stream):
