@@ -58,6 +58,7 @@ def adapt(model, images, labels, size):
     """The accuracy on every batch of another camera, with the layer following and without it; whether all steps held."""
     layer, frozen, certified = model[2], copy.deepcopy(model), True
     layer.keep_reference()
+    layer.reset_running_stats()  # another camera is another stream
     followed, left = [], []
     for rows in torch.arange(len(images), device=images.device).split(size):
         model.eval()

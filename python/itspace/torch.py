@@ -313,6 +313,11 @@ class AlignLayer(nn.Module):
 
     @torch.no_grad()
     def _follow(self, batch: Tensor) -> None:
+        if getattr(self, "_is_replica", False):  # the replicas have one stream, and would move it at the same time
+            raise ValueError(
+                "the layer is in training in a replica of nn.DataParallel, and a stream is followed in one place: set the "
+                "layer to eval() there and follow the batches with the layer itself, or use DistributedDataParallel"
+            )
         rows = self._as_state(batch, "the input")
         if self._stream is None:
             self._stream = self._new_stream(rows)

@@ -185,9 +185,7 @@ def test_a_layer_follows_its_batches_as_on_the_host(dtype):
         layer.eval()
     here, there = layers
     assert all(buffer.is_cuda for buffer in there.buffers()) and there.certified
-    assert apart(there.factor @ there.factor.T, here.factor @ here.factor.T) < 10 * limit(dtype)
-    assert apart(there.mean, here.mean) < limit(dtype)
-    assert abs(float(there.remainder) - float(here.remainder)) < 10 * limit(dtype) * float(here.remainder)
+    assert all(torch.equal(a.cpu(), b) for a, b in zip(there.buffers(), here.buffers()))  # the host follows for both
     moved = [layer((2 * data(dtype) + 1).to(layer.factor.device)) for layer in layers]
     assert apart(moved[1], moved[0]) < limit(dtype) ** 0.5
     twin = copy.deepcopy(there)

@@ -228,6 +228,7 @@ def test_inside_a_network():
         (r"1 row\(s\) in features; .*at least 2", lambda layer: layer.set_reference(randn(1, 4))),
         ("features has a value that is NaN", lambda layer: layer.set_reference(randn(9, 4) * float("nan"))),
         ("NaN", lambda layer: layer(randn(9, 4) * float("nan"))),
+        ("input is on cpu and the state of the layer on meta", lambda layer: layer.to("meta")(randn(9, 4))),
         ("no batch", lambda layer: layer.keep_reference()),
         ("no batch", lambda layer: (layer.set_reference(randn(9, 4)), layer.eval()(randn(3, 4)))),
     ],
@@ -235,6 +236,20 @@ def test_inside_a_network():
 def test_layer_misuse_is_named(words, call):
     with pytest.raises(ValueError, match=words):
         call(AlignLayer(4, 2, dtype=torch.float64))
+
+
+def test_a_replica_of_data_parallel_moves_samples_and_follows_none():
+    """Replicas hold the buffers of their device and the one stream of the layer, each in a thread of its own."""
+    layer, X = AlignLayer(4, 2, dtype=torch.float64), randn(50, 4)
+    layer(X)
+    layer.keep_reference()
+    layer(2 * X + 1)
+    before = layer.eval()(X)
+    replica = layer._replicate_for_data_parallel()
+    assert torch.equal(replica(X), before)
+    with pytest.raises(ValueError, match=r"replica of nn\.DataParallel.*eval\(\).*DistributedDataParallel"):
+        replica.train()(X)
+    assert torch.equal(layer(X), before)
 
 
 def test_a_bad_batch_leaves_the_state_as_it_is():
