@@ -246,8 +246,8 @@ def align(
     -----
     The run is in the target's dtype unless `precision` says otherwise, and so is the factor: its dtype never depends on
     the values. A start of another dtype is converted. Tensors on a GPU stay there: target and start on one device, and the
-    factor too (docs/gpu.md). The interpreter's lock is released, and Ctrl-C stops the run after
-    the step at hand.
+    factor too (docs/gpu.md). The interpreter's lock is released, and Ctrl-C stops the run after the step at hand; on a GPU
+    it is heard after a step where there is a callback, and at the end of the run where there is none.
 
     Examples
     --------
