@@ -92,6 +92,13 @@ def test_the_extension_says_that_there_is_no_device():
         cuda.Device(0, 0)
 
 
+def test_the_extension_knows_the_types_of_the_core():
+    """Maps go from one module to the other: nanobind must find the type that the other one registered."""
+    cuda = pytest.importorskip("itspace._cuda", reason="itspace was built without CUDA", exc_type=ImportError)
+    for map in (cuda.Map32, cuda.Map64):
+        assert "map: itspace._core.TransportMap" in map.__init__.__doc__
+
+
 def test_what_is_not_together_is_refused():
     with pytest.raises(ValueError, match="start is on cuda:0 and target on the CPU.*target.to"):
         itspace.align(np.eye(3), Elsewhere())
