@@ -123,6 +123,18 @@ def source_rows(sample_domain: Any, n_samples: int) -> np.ndarray[Any, Any]:
     return domain > 0
 
 
+def rows_of_both_domains(sample_domain: Any, n_samples: int) -> np.ndarray[Any, Any]:
+    """Which rows are source, where there are rows of both domains."""
+    is_source = source_rows(sample_domain, n_samples)
+    if is_source.all() or not is_source.any():
+        side, sign = ("target", "negative") if is_source.all() else ("source", "positive")
+        raise ValueError(
+            f"sample_domain has no {side} rows ({sign} values) among {n_samples}; "
+            "fit needs both domains: leave sample_domain out to fit the source alone"
+        )
+    return is_source
+
+
 def check_integer(name: str, value: Any, least: int, or_text: str | None = None) -> None:
     if or_text is not None and isinstance(value, str) and value == or_text:
         return

@@ -15,31 +15,20 @@ leaves samples alone where nothing speaks for a map: docs/should-i-adapt.md has 
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import Bunch, check_random_state
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 import itspace
-from itspace import _compare, _gate, _witness
-from itspace._arrays import refuse_masked, seed_of
-from itspace._domains import check_integer, is_target, labels_of, source_rows, target_folds
-from itspace._follow import Followed, FollowGate
-from itspace._heads import answers_of
-from itspace._sources import into_barycenter
+from itspace._aligner_stream import FollowingAligner
+from itspace._domains import is_target, labels_of, rows_of_both_domains, source_rows, target_folds
 
 __all__ = ["CovarianceAligner", "target_folds"]
 
-_MAPS = ("auto", "none", "mean", "scale", "scale+monge", "monge", "whiten")
-_NO_TARGET = (
-    "no target domain was given: transform returns its input; call adapt(Xt), or fit with Xt= or sample_domain="
-)
 
-
-class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, FollowingAligner):
     """Map target samples into the source's frame, where that helps, by what the two domains' moments say.
 
     The source's factor is its rank-r truncation; the target's is aligned from it in ``steps`` certified steps; the map
@@ -161,16 +150,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     []
     """
 
-    _source: _compare.Source
-    _source_remainder: float
-    _stream: itspace.OnlineAligner | None
-    _asked: FollowGate | None
-    _labels: np.ndarray[Any, Any] | None
-    source_factor_: Any
-    source_mean_: Any
     source_maps_: dict[float, itspace.TransportMap]
-    trace_: dict[str, Any] | None
-    map_: itspace.TransportMap | None
 
     # Routed without a call of set_fit_request: the aligner has no use without a second domain.
     __metadata_request__fit = {"sample_domain": True}
@@ -254,21 +234,10 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         labels = labels_of(y, len(X))
         self.source_maps_ = {}
         if sample_domain is not None:
-            is_source = source_rows(sample_domain, len(X))
-            if is_source.all() or not is_source.any():
-                side, sign = ("target", "negative") if is_source.all() else ("source", "positive")
-                raise ValueError(
-                    f"sample_domain has no {side} rows ({sign} values) among {len(X)}; "
-                    "fit needs both domains: leave sample_domain out to fit the source alone"
-                )
-            domains = np.asarray(sample_domain)[is_source]
+            is_source = rows_of_both_domains(sample_domain, len(X))
             labels = None if labels is None else labels[is_source]
             X, Xt = X[is_source], X[~is_source]
-            if self.sources == "barycenter" and len(np.unique(domains)) > 1:
-                rank = itspace.auto_rank(itspace.Target.from_features(X)) if self.rank == "auto" else int(self.rank)
-                X, self.source_maps_ = into_barycenter(
-                    X, domains, rank=min(rank, X.shape[1]), floor=self.floor, seed=self._seed()
-                )
+            X, self.source_maps_ = self._into_one_frame(X, np.asarray(sample_domain)[is_source])
         elif Xt is not None:
             Xt = self._check(Xt, "Xt", reset=False)
         self._check_head(head)
@@ -336,29 +305,7 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X = self._check(X, "X", reset=False, min_samples=1)
         self._check_parameters()
         self._check_head(head)
-        if self.map == "scale+monge":
-            raise ValueError(
-                "map is 'scale+monge', which needs the target's samples at once; use adapt(Xt), or map='scale' or 'monge'"
-            )
-        if self._stream is None:
-            self._stream = self._new_stream(predicted is not None, X.dtype)
-        stream = self._stream
-        seen = stream.observe(X.astype(stream.dtype, copy=False), predicted=predicted)
-        if seen.result is None:  # fewer than two samples that differ: no covariance yet
-            return self
-        if seen.result.status == "not_finite":
-            raise ValueError("a product with the covariance of the stream is not finite; scale the samples down")
-        of_source = self._source
-        source = itspace.LowRankGaussian(
-            self.source_factor_, of_source.mean, self._source_remainder, of_source.deviations, False, of_source.samples
-        )
-        followed = Followed(source, stream.model(floor=self.floor), of_source.clusters)
-        self.factor_, self.target_mean_ = stream.factor, stream.mean
-        self.trace_, self.certified_ = seen.result.trace, bool(seen.result.certified)
-        self.report_ = self._decide_following(followed, source, X, head)
-        self.choice_ = self.report_.decision
-        self.map_ = None if self.choice_ == "none" else followed.map(self.choice_, self.shrink)
-        self.harm_report_ = self._harm(followed.shift, X, stream.effective_samples, stream.trace)
+        self._follow(X, head, predicted)
         return self
 
     def transform(self, X: Any, *, sample_domain: Any = None) -> Any:
@@ -410,218 +357,6 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         return self._move(X, None, forward=False)
 
-    # What the steps above are made of.
-
-    def _check(self, X: Any, name: str, *, reset: bool, min_samples: int = 2) -> np.ndarray[Any, Any]:
-        refuse_masked(X, name)
-        # In two calls: validate_data alone would call every array X.
-        checked = check_array(
-            X,
-            dtype=[np.float64, np.float32],
-            order="C",
-            ensure_min_samples=min_samples,
-            estimator=self,
-            input_name=name,
-        )
-        validate_data(self, X, reset=reset, skip_check_array=True)
-        return checked
-
-    def _check_parameters(self) -> None:
-        check_integer("rank", self.rank, 1, or_text="auto")
-        check_integer("steps", self.steps, 0)
-        if self.sources not in ("barycenter", "pool"):
-            raise ValueError(f"sources is {self.sources!r}; it must be 'barycenter' or 'pool'")
-        if self.map not in _MAPS:
-            raise ValueError(f"map is {self.map!r}; it must be one of {', '.join(map(repr, _MAPS))}")
-
-    def _check_head(self, head: Any) -> None:
-        if head is not None and self.map != "auto":
-            raise ValueError(
-                f"head was given and map is {self.map!r}, which asks no head; use map='auto', or leave it out"
-            )
-
-    def _fit_source(self, Xs: np.ndarray[Any, Any]) -> None:
-        self.rank_ = 0  # of the first factor, which the others follow
-        self._stream = None
-        self._source = _compare.Source(Xs, self._fit_model, self._seed())
-        # What the head is asked about the source, once there is one.
-        self._witness_rows: Any = _witness.some_rows(Xs, self._source.seed) if self.map == "auto" else None
-        self.source_factor_, self._source_remainder = self._source.plain
-        self.source_mean_ = self._source.mean
-        self.factor_ = self.source_factor_
-        self.target_mean_ = self.source_mean_
-        self.trace_ = None
-        self.certified_ = True
-        self.map_ = None
-        self.choice_ = "none"
-        self.report_ = Bunch(decision="none", sentence=_NO_TARGET, evidence=None, shift=None, candidates={})
-        self.harm_report_ = Bunch(
-            noise_share=np.nan,
-            mean_share=np.nan,
-            unexplained_mean=np.nan,
-            samples=(len(Xs), 0),
-            features=Xs.shape[1],
-            displacement=np.nan,
-            relative_displacement=np.nan,
-            gate=_NO_TARGET,
-            label_shift="",
-            warnings=[_NO_TARGET],
-        )
-
-    def _fit_model(self, X: np.ndarray[Any, Any], start: Any) -> tuple[Any, float]:
-        """The factor and remainder of a model of samples, as itspace._compare asks for them."""
-        target = self._target_of(X)
-        if start is None:
-            rank = self.rank if self.rank == "auto" else min(int(self.rank), X.shape[1])
-            factor = self._best_start(target, self.rank_ or rank)
-            self.rank_ = self.rank_ or int(factor.shape[1])
-        else:
-            factor = self._align(target, start).factor
-        return factor, itspace.model_of(target, factor, floor=self.floor).remainder
-
-    # What depends on where the samples are.
-
-    def _target_of(self, X: Any) -> itspace.Target:
-        return itspace.Target.from_features(X)
-
-    def _best_start(self, target: itspace.Target, rank: Any) -> Any:
-        return itspace.start_from(target, rank)
-
-    def _rows_to_ask_about(self, X: Any) -> Any:
-        return X
-
-    def _squared_moves(self, map: itspace.TransportMap, X: Any) -> float:
-        return float(((map.apply(X) - X).astype(np.float64) ** 2).sum())
-
-    def _align(self, target: itspace.Target, start: Any) -> itspace.AlignResult:
-        result = itspace.align(
-            target,
-            start,
-            rank=self.rank_,
-            steps=self.steps,
-            alpha=self.alpha,
-            solver=self.solver,
-            guard=self.guard,
-            seed=self._seed(),
-        )
-        if result.status == "not_finite":
-            raise ValueError("a product with the covariance of Xt is not finite; scale the samples down")
-        return result
-
-    def _fit_target(self, Xt: np.ndarray[Any, Any], start: Any, head: Any) -> None:
-        self._stream = None
-        target = self._target_of(Xt)
-        result = self._align(target, start)
-        model = itspace.model_of(target, result.factor, floor=self.floor)
-        varies = min(model.remainder, self._source_remainder) > 0
-        if not varies and self.map in ("scale+monge", "monge", "whiten"):
-            side = "target" if model.remainder == 0 else "source"
-            raise ValueError(
-                f"the {side}'s samples are all equal (variance 0); a map needs samples that differ: "
-                "give more of them, or use map='mean'"
-            )
-        compared = _compare.Comparison(self._source, Xt, self._fit_model, (result.factor, model.remainder))
-        self.report_ = self._decide(compared, Xt, head)
-        self.choice_ = self.report_.decision
-        self.factor_ = result.factor
-        self.target_mean_ = compared.target.mean
-        self.trace_ = result.trace
-        self.certified_ = bool(result.certified)
-        self.map_ = self._map_of(self.choice_, compared)
-        self.harm_report_ = self._harm(compared.shift, Xt, len(Xt), compared.target.trace, compared.noise_share)
-
-    def _new_stream(self, balanced: bool, dtype: Any) -> itspace.OnlineAligner:
-        if balanced and self._labels is None:
-            raise ValueError("predicted was given, and the source has no labels to take the shares of classes from: fit(X, y)")
-        self._asked = None
-        return itspace.OnlineAligner(
-            self.rank_,
-            steps=self.steps,
-            alpha=self.alpha,
-            half_life=self.half_life,
-            balance=self._labels if balanced else None,
-            start=self.source_factor_,
-            seed=self._seed(),
-            dtype=dtype,
-        )
-
-    def _decide_following(self, followed: Followed, source: itspace.LowRankGaussian, X: Any, head: Any) -> Bunch:
-        candidates: dict[str, Any] = {}
-        if self.map != "auto":
-            decision = _gate.Decision(self.map, "the map was asked for")
-        elif head is None:
-            decision = _gate.decide(followed.shift)
-        else:
-            if self._asked is None:
-                self._asked = FollowGate(source, head, kinds=("scale", "monge"), shrink=self.shrink)
-            self._asked.head = head
-            decision = self._asked.ask_about(followed, X)
-            candidates = self._asked.predictions
-        known = "none" in candidates and candidates["none"].information is not None
-        return Bunch(
-            decision=decision.choice,
-            sentence=decision.sentence,
-            evidence=None if self.map != "auto" else "moments" if head is None else "probabilities" if known else "labels",
-            shift=followed.shift._asdict(),
-            candidates={name: p._asdict() for name, p in candidates.items()},
-        )
-
-    def _decide(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any], head: Any) -> Bunch:
-        shift = compared.shift
-        if self.map != "auto":
-            return Bunch(
-                decision=self.map, sentence="the map was asked for", evidence=None, shift=shift._asdict(), candidates={}
-            )
-        predictions = None
-        if head is not None:
-            asked = self._rows_to_ask_about(Xt)
-            moved: dict[str, Any] = {"none": asked}
-            for name in _gate.MAPS:
-                moved[name] = compared.map(name, self.shrink).apply(asked)
-            teach = None if self._witness_rows is None else self._witness_of
-            predictions = answers_of(head, moved, teach, self._witness_rows)
-        decision = _gate.decide(shift, predictions)
-        known = predictions is not None and predictions["none"].information is not None
-        return Bunch(
-            decision=decision.choice,
-            sentence=decision.sentence,
-            evidence="moments" if predictions is None else "probabilities" if known else "labels",
-            shift=shift._asdict(),
-            candidates={} if predictions is None else {name: p._asdict() for name, p in predictions.items()},
-        )
-
-    def _witness_of(self, labels: Any) -> _witness.Witness | None:
-        return _witness.taught_by(labels, self._witness_rows, self._source.mean, self._source.plain[0])
-
-    def _map_of(self, kind: Any, compared: _compare.Comparison) -> itspace.TransportMap | None:
-        if kind == "none":
-            return None
-        return compared.map(kind, self.shrink and kind != "whiten")
-
-    def _harm(
-        self, shift: _gate.Shift, Xt: np.ndarray[Any, Any], samples: float, spread: float, noise_share: float = np.nan
-    ) -> Bunch:
-        moved = 0.0
-        if self.map_ is not None:
-            moved = self._squared_moves(self.map_, Xt) / len(Xt)
-        warnings = []
-        if not self.certified_:
-            warnings.append("a step of the alignment broke its promise; see trace_")
-        if self.choice_ == "whiten" and noise_share > 0.5:
-            warnings.append(f"{100 * noise_share:.0f} % of the shift is noise, and whiten is not shrunk by it")
-        return Bunch(
-            noise_share=noise_share,
-            mean_share=shift.mean_share,
-            unexplained_mean=shift.unexplained,
-            samples=(self._source.samples, samples),
-            features=Xt.shape[1],
-            displacement=moved,
-            relative_displacement=float(np.sqrt(moved / spread)) if spread > 0 else (np.inf if moved > 0 else 0.0),
-            gate=f"{self.choice_}: {self.report_.sentence}",
-            label_shift=_gate.about_label_shift(shift),
-            warnings=warnings,
-        )
-
     def _move(self, X: Any, sample_domain: Any, *, forward: bool) -> np.ndarray[Any, Any]:
         check_is_fitted(self)
         X = self._check(X, "X", reset=False, min_samples=1)
@@ -633,11 +368,6 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if self.map_ is not None:
             moved[rows] = (self.map_ if forward else self.map_.inverse()).apply(X[rows])
         return moved
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, numbers.Integral):
-            return seed_of(int(self.random_state), "random_state")
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "source_factor_")
