@@ -288,8 +288,8 @@ def measure(case: Case, heads: Heads) -> dict:
         accuracy = {name: 100 * float(head.score(X, answers)) for name, X in moved.items()}
         ways = {
             "auto, no head": None,
-            "auto, labels": _heads.answers_of(LabelsOnly(head), seen, plain._witness_of, plain._asked),
-            "auto, probabilities": _heads.answers_of(head, seen, plain._witness_of, plain._asked),
+            "auto, labels": _heads.answers_of(LabelsOnly(head), seen, plain._witness_of, plain._witness_rows),
+            "auto, probabilities": _heads.answers_of(head, seen, plain._witness_of, plain._witness_rows),
         }
         decisions = {way: gate.decide(compared.shift, predictions) for way, predictions in ways.items()}
         for way, decision in decisions.items():
