@@ -12,16 +12,16 @@ BENCH = Path(__file__).resolve().parents[1] / "bench"
 
 
 @pytest.fixture
-def table(monkeypatch):
+def measuring(monkeypatch):
     monkeypatch.syspath_prepend(str(BENCH))
-    import adaptation_table
+    import adaptation_measure
 
-    yield adaptation_table
+    yield adaptation_measure
     for name in [name for name in sys.modules if name.startswith("adaptation_")]:
         del sys.modules[name]
 
 
-def test_a_case_has_the_decisions_of_the_estimator(table, rng):
+def test_a_case_has_the_decisions_of_the_estimator(measuring, rng):
     from itspace.sklearn import CovarianceAligner
 
     def samples(n, d=6):
@@ -33,12 +33,12 @@ def test_a_case_has_the_decisions_of_the_estimator(table, rng):
     scale = lambda X: (X - Xs.mean(axis=0)) / Xs.std(axis=0)  # noqa: E731: as the program standardises
     chosen = {}
     for name, target in (("moved", away), ("as it was", Xt)):
-        case = table.Case("pairs", "made up", name, "made up", Xs, ys, target, yt, heads=("logistic",))
-        heads = table.Heads()
-        row = table.measure(case, heads)["heads"]["logistic"]
+        case = measuring.Case("pairs", "made up", name, "made up", Xs, ys, target, yt, heads=("logistic",))
+        heads = measuring.Heads()
+        row = measuring.measure(case, heads)["heads"]["logistic"]
         head = heads.of(case, "logistic", scale(Xs))
-        assert set(row["accuracy"]) == {"none", *table.SHOWN, *table.GATED}
-        asked = {"auto, no head": None, "auto, labels": table.LabelsOnly(head), "auto, probabilities": head}
+        assert set(row["accuracy"]) == {"none", *measuring.SHOWN, *measuring.GATED}
+        asked = {"auto, no head": None, "auto, labels": measuring.LabelsOnly(head), "auto, probabilities": head}
         for way, classifier in asked.items():
             aligner = CovarianceAligner().fit(scale(Xs), scale(target), head=classifier)
             assert row["choices"][way] == aligner.choice_, way
