@@ -16,6 +16,7 @@ from itspace._aligner_checks import CheckedAligner
 from itspace._heads import answers_of
 from itspace._reports import harm_of, harm_without_target, report_of, report_without_target
 from itspace._sources import into_barycenter
+from itspace._types import Covariance
 
 
 class LearningAligner(CheckedAligner):
@@ -63,13 +64,7 @@ class LearningAligner(CheckedAligner):
         target = self._target_of(Xt)
         result = self._align(target, start)
         model = itspace.model_of(target, result.factor, floor=self.floor)
-        varies = min(model.remainder, self._source_remainder) > 0
-        if not varies and self.map in ("scale+monge", "monge", "whiten"):
-            side = "target" if model.remainder == 0 else "source"
-            raise ValueError(
-                f"the {side}'s samples are all equal (variance 0); a map needs samples that differ: "
-                "give more of them, or use map='mean'"
-            )
+        self._refuse_equal_samples(model.remainder)
         compared = _compare.Comparison(self._source, Xt, self._fit_model, (result.factor, model.remainder))
         self.report_ = self._decide(compared, Xt, head)
         self.choice_ = self.report_.decision
@@ -79,6 +74,15 @@ class LearningAligner(CheckedAligner):
         self.certified_ = bool(result.certified)
         self.map_ = None if self.choice_ == "none" else compared.map(self.choice_, self.shrink and self.choice_ != "whiten")
         self.harm_report_ = self._harm(compared.shift, Xt, len(Xt), compared.target.trace, compared.noise_share)
+
+    def _refuse_equal_samples(self, target_remainder: float) -> None:
+        if min(target_remainder, self._source_remainder) > 0 or self.map not in ("scale+monge", "monge", "whiten"):
+            return
+        side = "target" if target_remainder == 0 else "source"
+        raise ValueError(
+            f"the {side}'s samples are all equal (variance 0); a map needs samples that differ: "
+            "give more of them, or use map='mean'"
+        )
 
     def _fit_model(self, X: np.ndarray[Any, Any], start: Any) -> tuple[Any, float]:
         """The factor and remainder of a model of samples, as itspace._compare asks for them."""
@@ -91,7 +95,7 @@ class LearningAligner(CheckedAligner):
             factor = self._align(target, start).factor
         return factor, itspace.model_of(target, factor, floor=self.floor).remainder
 
-    def _align(self, target: itspace.Target, start: Any) -> itspace.AlignResult:
+    def _align(self, target: Covariance, start: Any) -> itspace.AlignResult:
         result = itspace.align(
             target,
             start,

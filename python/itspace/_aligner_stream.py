@@ -11,10 +11,24 @@ import numpy as np
 from sklearn.utils import Bunch
 
 import itspace
-from itspace import _gate
+from itspace import _compare, _gate
 from itspace._aligner_learning import LearningAligner
 from itspace._follow import Followed, FollowGate
 from itspace._reports import report_of
+
+
+class _Correlation:
+    """The correlation matrix of a stream, as a target: its covariance between the reciprocals of the deviations."""
+
+    def __init__(self, stream: itspace.OnlineAligner) -> None:
+        self._stream, self.dim, self.dtype = stream, stream.dim, stream.dtype
+        self.deviations = stream.deviations
+        varies = self.deviations > 0
+        self.trace = float(np.count_nonzero(varies))
+        self._scales = np.where(varies, 1 / np.where(varies, self.deviations, 1), 0).astype(stream.dtype)[:, None]
+
+    def apply(self, block: np.ndarray[Any, Any]) -> Any:
+        return self._scales * self._stream.apply(self._scales * block)
 
 
 class FollowingAligner(LearningAligner):
@@ -34,10 +48,6 @@ class FollowingAligner(LearningAligner):
 
     def _follow(self, X: np.ndarray[Any, Any], head: Any, predicted: Any) -> None:
         """Take in the next batch and make the map anew."""
-        if self.map == "scale+monge":
-            raise ValueError(
-                "map is 'scale+monge', which needs the target's samples at once; use adapt(Xt), or map='scale' or 'monge'"
-            )
         if self._stream is None:
             self._stream = self._new_stream(predicted is not None, X.dtype)
         stream = self._stream
@@ -50,12 +60,17 @@ class FollowingAligner(LearningAligner):
         source = itspace.LowRankGaussian(
             self.source_factor_, of_source.mean, self._source_remainder, of_source.deviations, False, of_source.samples
         )
-        followed = Followed(source, stream.model(floor=self.floor), of_source.clusters)
+        model = stream.model(floor=self.floor)
+        self._refuse_equal_samples(model.remainder)
+        followed = Followed(source, model, of_source.clusters)
         self.factor_, self.target_mean_ = stream.factor, stream.mean
         self.trace_, self.certified_ = seen.result.trace, bool(seen.result.certified)
         self.report_ = self._decide_following(followed, source, X, head)
         self.choice_ = self.report_.decision
-        self.map_ = None if self.choice_ == "none" else followed.map(self.choice_, self.shrink)
+        if self.choice_ == "scale+monge":
+            self.map_ = self._standardised_map(followed, stream)
+        else:
+            self.map_ = None if self.choice_ == "none" else followed.map(self.choice_, self.shrink)
         self.harm_report_ = self._harm(followed.shift, X, stream.effective_samples, stream.trace)
 
     def _new_stream(self, balanced: bool, dtype: Any) -> itspace.OnlineAligner:
@@ -72,6 +87,24 @@ class FollowingAligner(LearningAligner):
             seed=self._seed(),
             dtype=dtype,
         )
+
+    def _standardised_map(self, followed: Followed, stream: itspace.OnlineAligner) -> itspace.TransportMap:
+        """As `adapt` makes it of all samples so far: from the source's factor, so that it depends on no earlier batch."""
+        of_source, correlation = self._source, _Correlation(stream)
+        factor = self._align(correlation, of_source.scaled[0].astype(stream.dtype, copy=False)).factor
+        remainder = itspace.model_of(correlation, factor, floor=self.floor).remainder
+        count = stream.effective_samples
+        target = itspace.LowRankGaussian(factor, stream.mean, remainder, correlation.deviations, True, count)
+        source = itspace.LowRankGaussian(
+            of_source.scaled[0], of_source.mean, of_source.scaled[1], of_source.deviations, True, of_source.samples
+        )
+        kept = itspace.Kept()
+        if self.shrink:
+            # Means and deviations as of the map 'scale'; the rest by the rule of itspace._follow, between correlations.
+            observed = _compare.displacement((factor, remainder), of_source.scaled)
+            noise = _compare.expected_displacement(*of_source.scaled, max(count, 1.0), of_source.samples)
+            kept = followed.map("scale").kept._replace(covariance=_compare.kept(noise, observed))
+        return itspace.TransportMap.from_models(target, source, "scale+monge", kept=kept)
 
     def _decide_following(self, followed: Followed, source: itspace.LowRankGaussian, X: Any, head: Any) -> Bunch:
         if self.map != "auto":

@@ -289,8 +289,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, FollowingAligner
             The next batch of target samples.
         y : ignored
         head : object with ``predict`` or callable, optional
-            As in :meth:`adapt`. It is asked with each batch about the last 512 samples, as they are and under each map;
-            where nothing speaks for a map samples are left alone until a later batch.
+            As in :meth:`adapt`. It is asked with each batch about the last 512 samples, as they are and under the maps
+            ``"scale"`` and ``"monge"``; where nothing speaks for one samples are left alone until a later batch.
         predicted : array-like of shape (n_samples,) or (n_samples, n_classes), optional
             What the classifier makes of the batch, labels or probabilities (columns in the order of sorted labels). Each
             class then counts as much as among the labels that ``fit(X, y)`` had, however much of it comes: for streams
