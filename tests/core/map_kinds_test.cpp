@@ -22,11 +22,6 @@ namespace {
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 constexpr double eps32 = std::numeric_limits<float>::epsilon();
 
-template <class Call>
-void expect_misuse(std::initializer_list<std::string> parts, Call&& call) {
-  expect_throws_naming<std::invalid_argument>(parts, call);
-}
-
 Eigen::VectorXd positive(Index d, Draw& draw) {
   return draw.gaussian(d, 1).unaryExpr([](double x) { return std::exp(0.7 * x); });
 }

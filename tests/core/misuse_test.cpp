@@ -24,11 +24,6 @@ namespace {
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-template <class Call>
-void expect_misuse(std::initializer_list<std::string> parts, Call&& call) {
-  expect_throws_naming<std::invalid_argument>(parts, std::forward<Call>(call));
-}
-
 class Misuse : public ::testing::Test {
  protected:
   const Problem<double> problem_ = make_problem<double>({.dim = 7, .rank = 3, .seed = 1});

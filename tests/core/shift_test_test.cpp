@@ -27,11 +27,6 @@ namespace {
 
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
-template <class Call>
-void expect_misuse(std::initializer_list<std::string> parts, Call&& call) {
-  expect_throws_naming<std::invalid_argument>(parts, call);
-}
-
 enum class Law { normal, student };
 
 Eigen::VectorXd falling(Index d) {

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <initializer_list>
+#include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace itspace::test {
 
@@ -23,6 +25,11 @@ void expect_throws_naming(std::initializer_list<std::string> parts, Call&& call)
   } catch (const std::exception& e) {
     ADD_FAILURE() << "another kind of exception was thrown: " << e.what();
   }
+}
+
+template <class Call>
+void expect_misuse(std::initializer_list<std::string> parts, Call&& call) {
+  expect_throws_naming<std::invalid_argument>(parts, std::forward<Call>(call));
 }
 
 }  // namespace itspace::test

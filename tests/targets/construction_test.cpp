@@ -14,10 +14,6 @@ namespace {
 template <class Scalar>
 class Construction : public ::testing::Test {
  protected:
-  template <class Call>
-  static void expect_misuse(std::initializer_list<std::string> parts, Call&& call) {
-    expect_throws_naming<std::invalid_argument>(parts, std::forward<Call>(call));
-  }
   const Block<Scalar> features_ = Block<Scalar>::Random(5, 3);
 };
 using Scalars = ::testing::Types<float, double>;
@@ -28,16 +24,16 @@ constexpr double inf = std::numeric_limits<double>::infinity();
 
 TYPED_TEST(Construction, DenseMustBeSquare) {
   const Block<TypeParam> rectangular = Block<TypeParam>::Zero(4, 3);
-  this->expect_misuse({"4", "3"}, [&] { DenseTarget<TypeParam>{rectangular}; });
+  expect_misuse({"4", "3"}, [&] { DenseTarget<TypeParam>{rectangular}; });
   const Block<TypeParam> empty(0, 0);
-  this->expect_misuse({"0"}, [&] { DenseTarget<TypeParam>{empty}; });
+  expect_misuse({"0"}, [&] { DenseTarget<TypeParam>{empty}; });
 }
 
 TYPED_TEST(Construction, FeaturesNeedTwoSamples) {
   const Block<TypeParam> one = Block<TypeParam>::Random(1, 3), none(0, 3), flat(4, 0);
-  this->expect_misuse({"1", "2"}, [&] { FeaturesTarget<TypeParam>{one}; });
-  this->expect_misuse({"0", "2"}, [&] { FeaturesTarget<TypeParam>{none}; });
-  this->expect_misuse({"no columns"}, [&] { FeaturesTarget<TypeParam>{flat}; });
+  expect_misuse({"1", "2"}, [&] { FeaturesTarget<TypeParam>{one}; });
+  expect_misuse({"0", "2"}, [&] { FeaturesTarget<TypeParam>{none}; });
+  expect_misuse({"no columns"}, [&] { FeaturesTarget<TypeParam>{flat}; });
 }
 
 TYPED_TEST(Construction, WeightsMustBeUsable) {
@@ -46,16 +42,16 @@ TYPED_TEST(Construction, WeightsMustBeUsable) {
   };
   Vector weights = Vector::Ones(5);
   weights(3) = -0.25;
-  this->expect_misuse({"-0.25", "3"}, with(weights));
+  expect_misuse({"-0.25", "3"}, with(weights));
   weights(3) = nan;
-  this->expect_misuse({"nan", "3"}, with(weights));
+  expect_misuse({"nan", "3"}, with(weights));
   weights(3) = inf;
-  this->expect_misuse({"inf", "3"}, with(weights));
-  this->expect_misuse({"0"}, with(Vector::Zero(5)));
-  this->expect_misuse({"4", "5"}, with(Vector::Ones(4)));
+  expect_misuse({"inf", "3"}, with(weights));
+  expect_misuse({"0"}, with(Vector::Zero(5)));
+  expect_misuse({"4", "5"}, with(Vector::Ones(4)));
   Vector lonely = Vector::Zero(5);
   lonely(2) = 1;
-  this->expect_misuse({"1", "2"}, with(lonely));  // one positive weight, two are needed
+  expect_misuse({"1", "2"}, with(lonely));  // one positive weight, two are needed
   lonely(4) = 1e-3;
   EXPECT_NO_THROW(with(lonely)());
 }
@@ -63,26 +59,26 @@ TYPED_TEST(Construction, WeightsMustBeUsable) {
 TYPED_TEST(Construction, LowRankNeedsNonNegativeWeights) {
   const Block<TypeParam> u = Block<TypeParam>::Random(4, 2);
   using Target = LowRankDiagonalTarget<TypeParam>;
-  this->expect_misuse({"-1.5"}, [&] { Target(u, Eigen::Vector2d(1, -1.5), 1.0); });
-  this->expect_misuse({"nan"}, [&] { Target(u, Eigen::Vector2d(nan, 1), 1.0); });
-  this->expect_misuse({"3", "2"}, [&] { Target(u, Eigen::Vector3d(1, 1, 1), 1.0); });
-  this->expect_misuse({"-0.5"}, [&] { Target(u, Eigen::Vector2d(1, 1), -0.5); });
-  this->expect_misuse({"-2"}, [&] { Target(u, Eigen::Vector2d(1, 1), Vector(Eigen::Vector4d(1, 0, -2, 1))); });
-  this->expect_misuse({"3", "4"}, [&] { Target(u, Eigen::Vector2d(1, 1), Vector(Eigen::Vector3d(1, 1, 1))); });
+  expect_misuse({"-1.5"}, [&] { Target(u, Eigen::Vector2d(1, -1.5), 1.0); });
+  expect_misuse({"nan"}, [&] { Target(u, Eigen::Vector2d(nan, 1), 1.0); });
+  expect_misuse({"3", "2"}, [&] { Target(u, Eigen::Vector3d(1, 1, 1), 1.0); });
+  expect_misuse({"-0.5"}, [&] { Target(u, Eigen::Vector2d(1, 1), -0.5); });
+  expect_misuse({"-2"}, [&] { Target(u, Eigen::Vector2d(1, 1), Vector(Eigen::Vector4d(1, 0, -2, 1))); });
+  expect_misuse({"3", "4"}, [&] { Target(u, Eigen::Vector2d(1, 1), Vector(Eigen::Vector3d(1, 1, 1))); });
 }
 
 TYPED_TEST(Construction, FactorNeedsEntries) {
   const Block<TypeParam> no_columns(3, 0), no_rows(0, 3);
-  this->expect_misuse({"0"}, [&] { FactorTarget<TypeParam>{no_columns}; });
-  this->expect_misuse({"0"}, [&] { FactorTarget<TypeParam>{no_rows}; });
+  expect_misuse({"0"}, [&] { FactorTarget<TypeParam>{no_columns}; });
+  expect_misuse({"0"}, [&] { FactorTarget<TypeParam>{no_rows}; });
 }
 
 TYPED_TEST(Construction, ShiftMustNotBeNegative) {
   const Block<TypeParam> identity = Block<TypeParam>::Identity(3, 3);
   const DenseTarget<TypeParam> base(identity);
-  this->expect_misuse({"-0.125", "0"}, [&] { ShiftedTarget<TypeParam>(base, -0.125); });
-  this->expect_misuse({"nan"}, [&] { ShiftedTarget<TypeParam>(base, nan); });
-  this->expect_misuse({"inf"}, [&] { ShiftedTarget<TypeParam>(base, inf); });
+  expect_misuse({"-0.125", "0"}, [&] { ShiftedTarget<TypeParam>(base, -0.125); });
+  expect_misuse({"nan"}, [&] { ShiftedTarget<TypeParam>(base, nan); });
+  expect_misuse({"inf"}, [&] { ShiftedTarget<TypeParam>(base, inf); });
   EXPECT_EQ(ShiftedTarget<TypeParam>(base, 0).trace(), 3);
   EXPECT_EQ(ShiftedTarget<TypeParam>(base, 2).trace(), 9);
 }

@@ -2,6 +2,7 @@
 //
 // Streams that are balanced by class against their definition: all samples at once, the weights of each class scaled to
 // its share in the source, in long double.
+#include "entries.hpp"
 #include "expect_throw.hpp"
 #include "runs.hpp"
 
@@ -76,13 +77,6 @@ struct Definition {
     return w.sum() * w.sum() / w.squaredNorm();
   }
 };
-
-template <Storage Scalar>
-RealMatrix entries(const OnlineTarget<Scalar>& target) {
-  Block<Scalar> out(target.dim(), target.dim());
-  target.apply(Block<Scalar>::Identity(target.dim(), target.dim()), out);
-  return real(out);
-}
 
 template <Storage Scalar>
 void expect_moments(const OnlineTarget<Scalar>& target, const Definition& truth, bool exact) {

@@ -2,6 +2,7 @@
 //
 // The covariance of a stream against its definition: all samples at once, each with its weight, in long double.
 #include "contract_suite.hpp"
+#include "entries.hpp"
 #include "expect_throw.hpp"
 
 #include <itspace/online_target.hpp>
@@ -36,13 +37,6 @@ struct Definition {
   RealMatrix sigma() const { return square(centred_factor_of(samples, weights)); }
   Real effective() const { return real(weights).sum() * real(weights).sum() / real(weights).squaredNorm(); }
 };
-
-template <Storage Scalar>
-RealMatrix entries(const OnlineTarget<Scalar>& target) {
-  Block<Scalar> out(target.dim(), target.dim());
-  target.apply(Block<Scalar>::Identity(target.dim(), target.dim()), out);
-  return real(out);
-}
 
 // Samples cannot be centred better than eps times their size allows.
 template <Storage Scalar>
