@@ -62,6 +62,25 @@ TYPED_TEST(CudaLoss, GradientsAreTheHosts) {
   }
 }
 
+TYPED_TEST(CudaLoss, AFactorOfLowerRankHasTheHostsGradient) {
+  using S = TypeParam;
+  const Block<S> z = normal<S>(50, 20, 7, 2);
+  Block<S> twice(20, 2);
+  twice.col(0) = normal<S>(20, 1, 8);
+  twice.col(1) = 2 * twice.col(0);
+  for (const Block<S>& y : {Block<S>(Block<S>::Zero(20, 3)), twice}) {
+    const auto here = objective_and_features_gradient<S>(y, z);
+    Strided<S> features(z), factor(y), gradient(y), features_gradient(z);
+    const cuda::FeaturesTarget<S> target(device(), cuda::DeviceData<S>(features.view()));
+    const double value = cuda::objective_and_features_gradient<S>(target, features.view(), factor.view(),
+                                                                  gradient.view(), features_gradient.view());
+    const double size = target.trace() + y.template cast<double>().squaredNorm();
+    EXPECT_NEAR(value, here.objective, limit<S> * size);
+    EXPECT_LE((gradient.values() - here.gradient).norm(), limit<S> * size);
+    EXPECT_LE(apart(features_gradient.values(), here.features_gradient), 10 * limit<S>);
+  }
+}
+
 TYPED_TEST(CudaLoss, MapsMoveSamplesAsTheHosts) {
   using S = TypeParam;
   const Block<double> from = normal<double>(40, 5, 3), to = normal<double>(40, 3, 4);
