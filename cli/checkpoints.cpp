@@ -6,29 +6,10 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <sstream>
 
 namespace itspace::cli {
 
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
-
-// The first line that one has and the other has not.
-std::pair<std::string, std::string> first_difference(const std::string& a, const std::string& b) {
-  const auto left = lines_of(a), right = lines_of(b);
-  for (std::size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-    const std::string in_left = i < left.size() ? left[i] : "nothing",
-                      in_right = i < right.size() ? right[i] : "nothing";
-    if (in_left != in_right) return {in_left, in_right};
-  }
-  return {};
-}
 
 template <Storage Scalar>
 constexpr std::string_view precision_text = std::same_as<Scalar, float> ? "float32" : "float64";
@@ -59,18 +40,14 @@ void add_checkpoints(CLI::App& app, CheckpointArguments& given, const std::strin
 
 std::string run_text(const AlignOptions& options, Index rank, const TargetArguments& target,
                      const CheckpointArguments& given, const std::string& description) {
-  const StepSize& step = options.step_size;
-  const bool searches = step.kind() == StepSize::Kind::line_search;
-  constexpr std::array<std::string_view, 4> precisions{"auto", "float32", "mixed", "float64"};
-  return fmt::format(
-      "target={}, ridge {}, {}\nrank={}\nsteps={}\nsolver={}\nalpha={}\nroute={}\ngram-regularization={}\n"
-      "tolerance={}\ncompletion={}\nprobe={}\nguard={}\nevaluate-last={}\nseed={}\nprecision={}\n"
-      "checkpoint-every={}\n",
-      description, precise(target.ridge), target.weights.empty() ? "no weights" : "weights", rank, options.steps,
-      name(options.solver), searches ? "line-search" : precise(step.resolve(options.steps)), name(options.route),
-      precise(options.gram_regularization), precise(options.tolerance), options.completion, options.probe,
-      options.guard ? fmt::format("{}", *options.guard) : "default", options.evaluate_last, options.seed,
-      precisions[static_cast<std::size_t>(target.precision)], given.every);
+  constexpr std::array<const char*, 4> precisions{"auto", "float32", "mixed", "float64"};
+  return io::run_text({.target = description,
+                       .ridge = target.ridge,
+                       .weighted = !target.weights.empty(),
+                       .rank = rank,
+                       .options = options,
+                       .precision = precisions[static_cast<std::size_t>(target.precision)],
+                       .every = given.every});
 }
 
 const CheckpointPlace& CheckpointPlace::here() {
@@ -95,11 +72,10 @@ std::string CheckpointedRun::precision_in_file(bool quiet) const {
     return "";
   }
   const io::CheckpointHead head = io::load_checkpoint_head(given_.file);
-  if (head.run != run_) {
-    const auto [there, here] = first_difference(head.run, run_);
-    misuse(fmt::format("{} is the checkpoint of another run: there {}, here {}", quoted(given_.file), there, here),
+  if (head.run != run_)
+    misuse(fmt::format("{} is the checkpoint of another run: {}", quoted(given_.file),
+                       io::difference_of_runs(head.run, run_)),
            "resume with the target and the options of that run, or leave out --resume to begin again");
-  }
   return head.precision;
 }
 

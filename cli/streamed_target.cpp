@@ -96,7 +96,7 @@ CLI::Option* add_memory(CLI::App& app, std::optional<std::uint64_t>& value) {
   return app
       .add_option_function<std::string>(
           flag, [flag, &value](const std::string& text) { value = parse_bytes(flag, text); },
-          "read features anew for each step, within this memory")
+          "read features anew for each step, within this memory (under mpirun: of each rank)")
       ->type_name("SIZE");
 }
 

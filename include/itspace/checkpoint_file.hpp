@@ -20,6 +20,22 @@ template <Storage Scalar>
 ITSPACE_API void save_checkpoint(const std::filesystem::path& path, const Checkpoint<Scalar>& checkpoint,
                                  std::string_view run);
 
+// What must be the same for a checkpoint to serve. In how many processes the run was, and of which program, does not
+// matter: the program and Python go on with each other's.
+struct CheckpointRun {
+  std::string target;  // what it is: "features, 100 samples of dimension 5"
+  double ridge = 0;
+  bool weighted = false;
+  Index rank = 0;
+  AlignOptions options = {};
+  std::string precision = "auto";  // as it was asked for: auto, float32, mixed, float64
+  Index every = Checkpoints<double>().every;
+};
+// The `run` of save_checkpoint.
+ITSPACE_API std::string run_text(const CheckpointRun& run);
+// "there steps=20, here steps=21": the first line that two of them do not share; empty where they are the same.
+ITSPACE_API std::string difference_of_runs(std::string_view there, std::string_view here);
+
 struct CheckpointHead {
   std::string precision;  // which load_checkpoint to call
   std::string run;        // as it was saved

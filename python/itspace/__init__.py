@@ -14,6 +14,7 @@ from ._align import AlignResult, ResolutionWarning, align, objective_and_feature
 from ._barycenter import BarycenterResult, barycenter
 from ._batch import BatchResult, align_batch
 from ._core import version as _version
+from ._covariance import covariance
 from ._distance import (
     FrechetAccumulator,
     bures_wasserstein,
@@ -63,6 +64,7 @@ __all__ = [
     "auto_rank",
     "barycenter",
     "bures_wasserstein",
+    "covariance",
     "frechet_distance",
     "frechet_distance_from_features",
     "gap",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import numbers
+import os
 import warnings
 from typing import Any, Callable, Dict, List, Literal, Optional, Union
 
 import numpy as np
 
-from . import _core, _gpu
+from . import _checkpoint, _core, _gpu
 from ._arrays import give, integer, number, seed_of, shown, take
 from ._gpu import on_gpu
 from ._target import as_target, in_precision, resolve_rank, with_blocks
@@ -197,6 +198,9 @@ def align(
     callback: Optional[Callback] = None,
     keep_iterates: bool = False,
     verbose: bool = False,
+    checkpoint: "Union[str, os.PathLike[str], None]" = None,
+    checkpoint_every: int = 10,
+    resume: bool = False,
 ) -> AlignResult:
     """Move a covariance of rank <= r toward a target in the Bures-Wasserstein distance, step by certified step.
 
@@ -237,6 +241,14 @@ def align(
     keep_iterates : bool
     verbose : bool
         Show a progress bar (tqdm where it is installed).
+    checkpoint : path, optional
+        A file (``.npz``) that keeps what a killed run needs to go on. At each checkpoint the run goes on with nothing but
+        what is in the file, which costs one pass.
+    checkpoint_every : int
+        Steps between two of them.
+    resume : bool
+        Go on from `checkpoint` where there is one, to the same bits as a run that was left alone; else begin. That of
+        another target or other options is refused. `callback` and `iterates` see the steps that are new.
 
     Returns
     -------
@@ -305,7 +317,12 @@ def align(
         arguments = [
             first, columns, steps, fixed, lam, line_search, solver, route, guard, seed, callback, bool(keep_iterates),
         ]  # fmt: skip
-        factor, record, iterates = _gpu.align(core, arguments) if there else _core.align(core._core, *arguments)
+        if there:
+            _checkpoint.refuse_on_gpu(checkpoint, resume)
+            factor, record, iterates = _gpu.align(core, arguments)
+        else:
+            keeping = (checkpoint, checkpoint_every, resume, precision)
+            factor, record, iterates = _checkpoint.run(*keeping, core._core, *arguments)
     finally:
         if close is not None:
             close()

@@ -86,6 +86,26 @@ def align(
     callback: Optional[Callable[[Dict[str, Any], Array], Any]],
     keep_iterates: bool,
 ) -> Tuple[Array, Trace, List[Array]]: ...
+def align_with_checkpoints(
+    target: Target,
+    start: Optional[Array],
+    rank: int,
+    steps: int,
+    alpha: Optional[float],
+    lam: Optional[float],
+    line_search: bool,
+    solver: str,
+    route: str,
+    guard: Optional[int],
+    seed: int,
+    callback: Optional[Callable[[Dict[str, Any], Array], Any]],
+    keep_iterates: bool,
+    path: str,
+    every: int,
+    resume: bool,
+    precision: str,
+) -> Tuple[Array, Trace, List[Array]]: ...
+def _default_checkpoint_every() -> int: ...
 def barycenter(
     targets: List[Target],
     weights: Optional[Array],

@@ -9,6 +9,7 @@
 #include "module.hpp"
 #include "on_step.hpp"
 #include "options.hpp"
+#include "run_outcome.hpp"
 #include "target.hpp"
 #include "trace.hpp"
 
@@ -26,28 +27,16 @@ namespace {
 template <Storage Scalar>
 nb::object run(TargetRef<Scalar> target, bool mixed, const std::optional<AnyArray>& start, Index rank,
                const AlignOptions& options, const nb::object& callback) {
-  require(!start || start->dtype() == nb::dtype<Scalar>(), "the start is not of the target's dtype; convert it first");
+  std::optional<MatrixView<Scalar>> first;
+  if (start) first.emplace(start_of_run<Scalar>(*start, rank));
   SignalCheck signals;
   const OnStep<Scalar> on_step = on_step_calling<Scalar>(callback, signals);
   Result<Scalar> result;
   {
     const nb::gil_scoped_release unlocked;
-    if (start) {
-      const auto cols = static_cast<Index>(start->shape(1));
-      require(cols == rank, "rank is ", rank, " and the start has ", cols,
-              " columns; a start is d x rank: pass rank=", cols,
-              ", or cut it with itspace.truncate_factor(start, rank)");
-      const MatrixView<Scalar> view = view_as<Scalar>(*start);
-      check_finite<Scalar>(view, "start");
-      result = align<Scalar>(target, view, options, on_step);
-    } else {
-      result = align<Scalar>(target, rank, options, on_step);
-    }
+    result = first ? align<Scalar>(target, *first, options, on_step) : align<Scalar>(target, rank, options, on_step);
   }
-  if (mixed) result.trace.precision = "mixed";
-  nb::list iterates;
-  for (auto& iterate : result.iterates) iterates.append(to_numpy<Scalar>(std::move(iterate)));
-  return nb::make_tuple(to_numpy<Scalar>(std::move(result.factor)), nb::cast(std::move(result.trace)), iterates);
+  return outcome_of<Scalar>(std::move(result), mixed);
 }
 
 nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& start, Index rank, Index steps,

@@ -15,6 +15,7 @@ NB_MODULE(_core, module) {
   itspace::python::add_target(module);
   itspace::python::add_trace(module);
   itspace::python::add_align(module);
+  itspace::python::add_checkpoint(module);
   itspace::python::add_barycenter(module);
   itspace::python::add_batch(module);
   itspace::python::add_distance(module);

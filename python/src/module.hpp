@@ -7,6 +7,7 @@
 
 namespace itspace::python {
 
+void add_checkpoint(nanobind::module_& module);
 void add_class_shares(nanobind::module_& module);
 void add_covariance(nanobind::module_& module);
 void add_target(nanobind::module_& module);

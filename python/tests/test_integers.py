@@ -33,6 +33,7 @@ CALLS = {
     ("align", "steps"): (None, 2, lambda n: itspace.align(S, rank=1, steps=n)),
     ("align", "guard"): (None, 2, lambda n: itspace.align(S, rank=1, solver="ritz", guard=n)),
     ("align", "seed"): (2**64 - 1, 2, lambda n: itspace.align(S, rank=1, seed=n)),
+    ("align", "checkpoint_every"): (None, 2, lambda n: itspace.align(S, rank=1, checkpoint_every=n)),
     ("align_batch", "rank"): (3, 2, lambda n: itspace.align_batch(S[None], rank=n)),
     ("align_batch", "rank", "starts"): (3, 2, lambda n: itspace.align_batch(S[None], Y[None], n)),
     ("align_batch", "steps"): (2**31 - 1, 2, lambda n: itspace.align_batch(S[None], rank=1, steps=n)),

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/checkpoint_file.hpp>
 
+#include <algorithm>
+#include <optional>
+
 #include "state_file.hpp"
 
 namespace itspace::io {
@@ -9,7 +12,42 @@ namespace {
 constexpr StateKind kind{"checkpoint of a run", checkpoint_format, "itspace align --checkpoint"};
 constexpr std::string_view remedy = "the file is damaged: begin the run again, or use an older copy";
 
+// Takes the first line off. A text has none where it has ended.
+std::optional<std::string_view> next_line(std::string_view& text) {
+  if (text.empty()) {
+    return std::nullopt;
+  }
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
 }  // namespace
+
+std::string run_text(const CheckpointRun& run) {
+  const AlignOptions& options = run.options;
+  const bool searches = options.step_size.kind() == StepSize::Kind::line_search;
+  return fmt::format(
+      "target={}, ridge {}, {}\nrank={}\nsteps={}\nsolver={}\nalpha={}\nroute={}\ngram-regularization={}\n"
+      "tolerance={}\ncompletion={}\nprobe={}\nguard={}\nevaluate-last={}\nseed={}\nprecision={}\n"
+      "checkpoint-every={}\n",
+      run.target, run.ridge, run.weighted ? "weights" : "no weights", run.rank, options.steps, name(options.solver),
+      searches ? "line-search" : fmt::format("{}", options.step_size.resolve(options.steps)), name(options.route),
+      options.gram_regularization, options.tolerance, options.completion, options.probe,
+      options.guard ? fmt::format("{}", *options.guard) : "default", options.evaluate_last, options.seed, run.precision,
+      run.every);
+}
+
+std::string difference_of_runs(std::string_view there, std::string_view here) {
+  while (!there.empty() || !here.empty()) {
+    const auto of_there = next_line(there), of_here = next_line(here);
+    if (of_there != of_here) {
+      return fmt::format("there {}, here {}", of_there.value_or("nothing"), of_here.value_or("nothing"));
+    }
+  }
+  return "";
+}
 
 template <Storage Scalar>
 void save_checkpoint(const std::filesystem::path& path, const Checkpoint<Scalar>& checkpoint, std::string_view run) {

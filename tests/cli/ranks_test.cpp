@@ -133,6 +133,12 @@ TEST_F(Ranks, StreamWhatOneProcessHasInMemory) {
         << err();
     expect_same_objectives("all", "one");
   }
+  // And they go on with its checkpoint.
+  const std::string kept = "align --target 'part-*.npy' --checkpoint c.npz --checkpoint-every 2 --resume";
+  ASSERT_EQ(in_shell("itspace " + kept + " --rank 3 --steps 4 --out kept.npy --trace kept.json"), 0) << err();
+  ASSERT_EQ(job(2, kept + same), 0) << err();
+  EXPECT_FALSE(mentions(err(), {"no checkpoint"})) << err();
+  expect_same_objectives("all", "kept");
 }
 
 TEST_F(Ranks, AStreamThatFailsOnOneEndsAll) {
