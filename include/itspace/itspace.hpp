@@ -11,6 +11,8 @@
 #include <itspace/distance.hpp>
 #include <itspace/drift_alarm.hpp>
 #include <itspace/evaluate.hpp>
+#include <itspace/follow_gate.hpp>
+#include <itspace/followed_shift.hpp>
 #include <itspace/gate.hpp>
 #include <itspace/gradient.hpp>
 #include <itspace/moments.hpp>

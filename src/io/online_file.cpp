@@ -220,6 +220,58 @@ DriftAlarm::Parts read_drift(const StateReader& in) {
   return drift;
 }
 
+void write_gate(StateWriter& out, const FollowGate::Parts& gate) {
+  std::string maps;
+  for (const MapKind kind : gate.options.maps) {
+    maps += std::string(maps.empty() ? "" : ",") + std::string(name(kind));
+  }
+  out.text("gate_maps", maps);
+  out.scalar("gate_samples", static_cast<double>(gate.options.samples));
+  out.scalar("gate_patience", static_cast<double>(gate.options.patience));
+  out.text("gate_choice", gate.choice);
+  out.text("gate_proposed", gate.proposed);
+  out.scalar("gate_times", static_cast<double>(gate.times));
+  if (!gate.options.classes.empty()) {
+    const auto count = static_cast<Index>(gate.options.classes.size());
+    out.vector("gate_classes", Eigen::Map<const Eigen::VectorXd>(gate.options.classes.data(), count));
+  }
+  if (!gate.counts.empty()) {
+    Eigen::VectorXd counts(static_cast<Index>(gate.counts.size()));
+    std::ranges::copy(gate.counts, counts.begin());
+    out.vector("gate_counts", counts);
+    out.matrix<double>("gate_answers", gate.answers);
+  }
+}
+
+FollowGate::Parts read_gate(const StateReader& in) {
+  FollowGate::Parts gate;
+  gate.options.maps.clear();
+  std::string maps = in.text("gate_maps");
+  while (!maps.empty()) {
+    const std::string first = maps.substr(0, maps.find(','));
+    const auto kind = map_kind_named(first);
+    if (!kind) {
+      throw std::invalid_argument("its gate has the map '" + first + "', which there is not");
+    }
+    gate.options.maps.push_back(*kind);
+    maps.erase(0, first.size() + 1);
+  }
+  gate.options.samples = in.count("gate_samples");
+  gate.options.patience = in.count("gate_patience");
+  gate.choice = in.text("gate_choice");
+  gate.proposed = in.text("gate_proposed");
+  gate.times = in.count("gate_times");
+  if (in.has("gate_classes")) {
+    const Eigen::VectorXd classes = in.vector("gate_classes");
+    gate.options.classes.assign(classes.begin(), classes.end());
+  }
+  if (in.has("gate_counts")) {
+    gate.counts = in.counts("gate_counts");
+    gate.answers = in.matrix<double>("gate_answers");
+  }
+  return gate;
+}
+
 StepSize step_size_of(const StateReader& in) {
   const std::string kind = in.text("step_size");
   if (kind == name_of(StepSize::Kind::fixed)) {
@@ -231,7 +283,8 @@ StepSize step_size_of(const StateReader& in) {
 }  // namespace
 
 template <Storage Scalar>
-void save_online(const std::filesystem::path& path, const OnlineAligner<Scalar>& aligner) {
+void save_online(const std::filesystem::path& path, const OnlineAligner<Scalar>& aligner,
+                 const std::optional<FollowGate>& gate) {
   const auto& parts = aligner.parts();
   AtomicFile file(path);
   StateWriter out(file, path);
@@ -249,6 +302,9 @@ void save_online(const std::filesystem::path& path, const OnlineAligner<Scalar>&
   write_stream<Scalar>(out, parts.target.parts());
   if (parts.drift) {
     write_drift(out, parts.drift->parts());
+  }
+  if (gate) {
+    write_gate(out, gate->parts());
   }
   out.finish();
   file.commit();
@@ -290,8 +346,22 @@ OnlineAligner<Scalar> load_online(const std::filesystem::path& path) {
   }
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                              \
-  template void save_online<Scalar>(const std::filesystem::path&, const OnlineAligner<Scalar>&); \
+std::optional<FollowGate> load_follow_gate(const std::filesystem::path& path) {
+  check_format(path, stream_state);
+  const StateReader in(path, remedy);
+  if (!in.has("gate_maps")) {
+    return std::nullopt;
+  }
+  try {
+    return FollowGate(read_gate(in));
+  } catch (const std::invalid_argument& error) {
+    fail("{}: {}; {}", in_quotes(path), error.what(), remedy);
+  }
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                             \
+  template void save_online<Scalar>(const std::filesystem::path&, const OnlineAligner<Scalar>&, \
+                                    const std::optional<FollowGate>&);                          \
   template OnlineAligner<Scalar> load_online<Scalar>(const std::filesystem::path&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

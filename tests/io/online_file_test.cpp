@@ -90,6 +90,46 @@ TEST(OnlineFile, AResumedStreamEndsInTheSameBits) {
   check_resumed<float>();
 }
 
+// A gate in the middle of its patience, with some answers.
+FollowGate a_gate() {
+  FollowGate gate({.maps = {MapKind::scale, MapKind::monge}, .samples = 50, .patience = 3, .classes = {-1, 4}});
+  Block<double> collapsed(20, 2), spread(20, 2);
+  for (Index i = 0; i < 20; ++i) {
+    collapsed.row(i) << 0.9, 0.1;
+    spread.row(i) << 0.9 - 0.8 * static_cast<double>(i % 2), 0.1 + 0.8 * static_cast<double>(i % 2);
+  }
+  for (int i = 0; i < 2; ++i) {
+    gate.observe({collapsed, {spread, collapsed}});
+  }
+  return gate;
+}
+
+TEST(OnlineFile, AGateGoesOnWithTheSameBits) {
+  const Folder folder;
+  OnlineAligner<float> aligner({.rank = 2});
+  aligner.observe(batch<float>(0));
+  io::save_online(folder / "plain.npz", aligner);
+  EXPECT_FALSE(io::load_follow_gate(folder / "plain.npz"));
+  for (const FollowGate& gate : {a_gate(), FollowGate()}) {
+    io::save_online<float>(folder / "gated.npz", aligner, gate);
+    const auto found = io::load_follow_gate(folder / "gated.npz");
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->options().maps, gate.options().maps);
+    EXPECT_EQ(found->options().samples, gate.options().samples);
+    EXPECT_EQ(found->options().patience, gate.options().patience);
+    EXPECT_EQ(found->options().classes, gate.options().classes);
+    EXPECT_EQ(found->parts().answers, gate.parts().answers);
+    EXPECT_EQ(found->parts().counts, gate.parts().counts);
+    EXPECT_EQ(found->parts().choice, gate.parts().choice);
+    EXPECT_EQ(found->parts().proposed, gate.parts().proposed);
+    EXPECT_EQ(found->parts().times, gate.parts().times);
+    io::save_online<float>(folder / "again.npz", io::load_online<float>(folder / "gated.npz"), found);
+    EXPECT_EQ(fixtures::read(folder / "again.npz"), fixtures::read(folder / "gated.npz"));
+  }
+  EXPECT_EQ(a_gate().parts().proposed, "scale");
+  EXPECT_EQ(a_gate().choice(), "none");
+}
+
 TEST(OnlineFile, ReplacesTheOldStateWhole) {
   const Folder folder;
   OnlineAligner<double> aligner({.rank = 2});
