@@ -15,16 +15,6 @@
 namespace itspace::cli {
 namespace {
 
-// One column where they are labels.
-Block<double> read(const std::filesystem::path& path) {
-  const io::Array array = io::open_array(path);
-  const bool labels = array.info().shape.size() == 1;
-  const auto held = array.as<double>();
-  Block<double> values = held.view();
-  if (labels) values = Block<double>(Eigen::Map<const Eigen::VectorXd>(values.data(), values.size()));
-  return values;
-}
-
 Index whole(const std::filesystem::path& path, const Block<double>& labels, Index i) {
   constexpr double largest = 9007199254740992.0;  // 2^53
   const double label = labels(i, 0);
@@ -36,8 +26,17 @@ Index whole(const std::filesystem::path& path, const Block<double>& labels, Inde
 
 }  // namespace
 
+Block<double> read_answers(const std::filesystem::path& path) {
+  const io::Array array = io::open_array(path);
+  const bool labels = array.info().shape.size() == 1;
+  const auto held = array.as<double>();
+  Block<double> values = held.view();
+  if (labels) values = Block<double>(Eigen::Map<const Eigen::VectorXd>(values.data(), values.size()));
+  return values;
+}
+
 ClassBalance balance_of_labels(const std::filesystem::path& path) {
-  const Block<double> labels = read(path);
+  const Block<double> labels = read_answers(path);
   if (labels.cols() != 1 || labels.rows() == 0)
     misuse(fmt::format("{} is {} x {}, not the labels of a source", quoted(path), labels.rows(), labels.cols()),
            "give an array of one dimension, a class for each sample of the source");
@@ -53,7 +52,7 @@ ClassBalance balance_of_labels(const std::filesystem::path& path) {
 }
 
 PredictedFile::PredictedFile(const std::filesystem::path& path, Index samples, const ClassBalance& balance) {
-  const Block<double> values = read(path);
+  const Block<double> values = read_answers(path);
   if (values.rows() != samples)
     misuse(
         fmt::format("{} has predictions for {} samples, and its batches have {}", quoted(path), values.rows(), samples),

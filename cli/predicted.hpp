@@ -9,6 +9,9 @@
 
 namespace itspace::cli {
 
+// Of a file, a row for each sample; one column where they are labels.
+Block<double> read_answers(const std::filesystem::path& path);
+
 // The classes of a source and their shares, of its labels. @throws std::invalid_argument unless they are whole numbers.
 ClassBalance balance_of_labels(const std::filesystem::path& labels);
 
