@@ -259,6 +259,22 @@ class TransportMap:
     @property
     def kind(self) -> str: ...
 
+Evidence = Tuple[float, float, float, float, float, Optional[float]]
+
+def followed_shift(
+    source: Model, stream: Model, clusters: Optional[Tuple[Array, Array]]
+) -> Tuple[Evidence, Optional[Array]]: ...
+
+class FollowGate:
+    @staticmethod
+    def make(
+        maps: List[str], samples: int, patience: int, choice: str = ..., proposed: str = ..., times: int = ...
+    ) -> FollowGate: ...
+    def judge(
+        self, sides: List[Array], moments: Evidence, classes: int
+    ) -> Tuple[str, str, List[Tuple[float, Optional[float]]]]: ...
+    def state(self) -> Tuple[str, str, int]: ...
+
 class Online:
     @staticmethod
     def make(

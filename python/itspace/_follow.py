@@ -1,32 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """A followed stream beside its source: what moved, the maps that undo it, and the gate that is asked with each batch.
 
-What `_compare` measures of two sample sets is known here from models alone: a stream keeps no samples. Noise is that of
-normal samples of the effective counts.
+What `_compare` measures of two sample sets is known here from models alone: a stream keeps no samples. The library
+measures and decides (itspace/followed_shift.hpp, itspace/follow_gate.hpp); here the samples are kept and the classifier
+is asked.
 """
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 
-from . import _compare, _gate
+from . import _compare, _core, _gate
 from ._arrays import count
-from ._heads import answers_of
+from ._heads import asked
 from ._map import TransportMap
-from ._models import LowRankGaussian
+from ._models import LowRankGaussian, model_arrays
 from ._online import OnlineAligner
 from ._seen import Kept
 from ._types import Array, MapKind
 
 KINDS: Tuple[MapKind, ...] = ("mean", "scale", "monge", "whiten")
-
-
-class _Moments(NamedTuple):
-    mean: Any
-    trace: float
-    samples: float
 
 
 class Followed:
@@ -36,41 +31,17 @@ class Followed:
         self, source: LowRankGaussian, stream: LowRankGaussian, clusters: Optional[_compare.Clusters] = None
     ) -> None:
         self.source, self.stream = source, stream
-        first, second = _moments(source), _moments(stream)
-        move = np.asarray(source.mean, dtype=np.float64) - stream.mean
-        squared_move = float(move @ move)
-        models = [(np.asarray(model.factor, dtype=np.float64), float(model.remainder)) for model in (stream, source)]
-        covariance = _compare.displacement(*models)
-        counts = max(second.samples, 1.0), max(first.samples, 1.0)
-        noise = _compare.expected_displacement(*models[1], *counts)
-        self.mean_kept = _compare.kept(first.trace / counts[1] + second.trace / counts[0], squared_move)
-        self.covariance_kept = _compare.kept(noise, covariance)
-        total = squared_move + covariance
-        unexplained = None
-        if clusters is not None:
-            unexplained = _compare.unexplained_move(clusters, source.mean, second) if self.mean_kept > 0 else 0.0  # type: ignore[arg-type]
-        self.shift = _gate.Shift(
-            mean_share=squared_move / total if total > 0 else 0.0,
-            mean_kept=self.mean_kept,
-            covariance=covariance / first.trace if first.trace > 0 else np.inf,
-            covariance_kept=self.covariance_kept,
-            covariance_kept_scaled=self.covariance_kept,
-            unexplained=unexplained,
-        )
+        models = model_arrays(source, "source"), model_arrays(stream, "stream")
+        moments, self._deviations_kept = _core.followed_shift(*models, clusters)
+        self.shift = _gate.Shift(*moments)
 
     def map(self, kind: MapKind, shrink: bool = True) -> TransportMap:
         """The map of a kind, from the stream to the source, shrunk by noise or not."""
         kept = Kept()
         if shrink and kind != "whiten":
-            kept = Kept(self.mean_kept, self.covariance_kept, self._deviations_kept() if kind == "scale" else None)
+            deviations = self._deviations_kept if kind == "scale" else None
+            kept = Kept(self.shift.mean_kept, self.shift.covariance_kept, deviations)
         return TransportMap.from_models(self.stream, self.source, kind, kept=kept)
-
-    def _deviations_kept(self) -> Any:
-        source, stream = np.asarray(self.source.deviations), np.asarray(self.stream.deviations)
-        both = (source > 0) & (stream > 0)
-        squared = np.log(np.where(both, source, 1) / np.where(both, stream, 1)) ** 2
-        noise = 0.5 / max(_count(self.source), 1.0) + 0.5 / max(_count(self.stream), 1.0)  # of a logarithm, normal samples
-        return np.where(squared > 0, np.maximum(0, 1 - noise / np.where(squared > 0, squared, 1)), 0.0)
 
 
 class FollowGate:
@@ -93,6 +64,8 @@ class FollowGate:
         them, and some hundreds are needed for that.
     shrink : bool
         Whether a map keeps only what is beyond noise.
+    patience : int
+        So many batches in a row must speak for another choice before it is made.
 
     Examples
     --------
@@ -120,18 +93,19 @@ class FollowGate:
         buffer: int = 512,
         shrink: bool = True,
         clusters: Optional[_compare.Clusters] = None,
+        patience: int = 1,
     ) -> None:
         self._kinds = tuple(kinds)
         for kind in self._kinds:
             if kind not in KINDS:
                 raise ValueError(f"kinds has {kind!r}; each must be one of {', '.join(map(repr, KINDS))}")
-        if not self._kinds or (len(self._kinds) > 1 and "scale" not in self._kinds):
-            raise ValueError(f"kinds is {self._kinds!r}; it must be one map, or 'scale' and others beside it")
         if count(buffer, "buffer") < 1:
             raise ValueError(f"buffer is {buffer}; it must be at least 1 sample")
         self._source, self.head, self._shrink, self._clusters = source, head, shrink, clusters
         self._buffer: List[Any] = []
         self._size = int(buffer)
+        self._patience = count(patience, "patience")
+        self._gate = _core.FollowGate.make(list(self._kinds), self._size, self._patience)
         self.map: Optional[TransportMap] = None
         self.predictions: Dict[str, _gate.Predictions] = {}
 
@@ -149,10 +123,11 @@ class FollowGate:
         maps = {kind: followed.map(kind, self._shrink) for kind in self._kinds}
         moved: Dict[str, Any] = {"none": samples}
         moved.update((kind, made.apply(samples)) for kind, made in maps.items())
-        self.predictions = answers_of(self.head, moved)
-        decision = _gate.decide(followed.shift, self.predictions)
-        self.map = maps.get(decision.choice)  # type: ignore[call-overload]
-        return decision
+        answers, classes = asked(self.head, moved)
+        choice, sentence, numbers = self._gate.judge(_sides(list(answers.values())), followed.shift, classes)
+        self.predictions = {name: _gate.Predictions(*each) for name, each in zip(answers, numbers)}
+        self.map = maps.get(choice)  # type: ignore[call-overload]
+        return _gate.Decision(choice, sentence)
 
     def apply(self, samples: Array) -> Any:
         """The samples in the source's frame, or as they are while the gate is closed."""
@@ -163,15 +138,19 @@ class FollowGate:
         while sum(map(len, self._buffer)) - len(self._buffer[0]) >= self._size:
             self._buffer.pop(0)
 
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_gate": self._gate.state()}
 
-def _count(model: LowRankGaussian) -> float:
-    return np.inf if model.samples is None else float(model.samples)
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._gate = _core.FollowGate.make(list(self._kinds), self._size, self._patience, *state["_gate"])
 
 
-def _moments(model: LowRankGaussian) -> _Moments:
-    factor = np.asarray(model.factor, dtype=np.float64)
-    if model.deviations is None:
-        trace = float((factor**2).sum()) + len(factor) * float(model.remainder)
+def _sides(answers: List[Any]) -> List[Any]:
+    """Answers for the library: probabilities, or labels, whatever they are, as their numbers in a column."""
+    if any(answer.ndim == 2 for answer in answers):
+        blocks = [answer if answer.ndim == 2 else answer[:, np.newaxis] for answer in answers]
     else:
-        trace = float((np.asarray(model.deviations) ** 2).sum())
-    return _Moments(np.asarray(model.mean, dtype=np.float64), trace, _count(model))
+        numbers = np.unique(np.concatenate(answers), return_inverse=True)[1].reshape(len(answers), -1, 1)
+        blocks = list(numbers)
+    return [np.ascontiguousarray(block, dtype=np.float64) for block in blocks]

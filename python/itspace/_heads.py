@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -23,13 +23,18 @@ def answers_of(
     probabilities (n, K). With `teach`, which makes a second classifier of the head's labels for the samples `source`,
     the numbers say how both agree.
     """
-    ask = _question(head)
-    answers = {name: _checked(ask(moved), len(moved)) for name, moved in samples.items()}
-    classes = len(getattr(head, "classes_", ()))
-    witness = None if teach is None else teach(_labels(_checked(ask(source), len(source))))
+    answers, classes = asked(head, samples)
+    witness = None if teach is None else teach(_labels(asked(head, {"source": source})[0]["source"]))
     if witness is None:
         return numbers_of(answers, classes)
     return numbers_of(answers, classes, {name: witness.predict(moved) for name, moved in samples.items()})
+
+
+def asked(head: Any, samples: Mapping[str, Any]) -> Tuple[Dict[str, np.ndarray[Any, Any]], int]:
+    """What `head` says of each of several sets of samples, checked, and how many classes it knows (0: it does not say)."""
+    ask = _question(head)
+    answers = {name: _checked(ask(moved), len(moved)) for name, moved in samples.items()}
+    return answers, len(getattr(head, "classes_", ()))
 
 
 def numbers_of(

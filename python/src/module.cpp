@@ -19,6 +19,7 @@ NB_MODULE(_core, module) {
   itspace::python::add_barycenter(module);
   itspace::python::add_batch(module);
   itspace::python::add_distance(module);
+  itspace::python::add_follow_gate(module);
   itspace::python::add_gradient(module);
   itspace::python::add_map(module);
   itspace::python::add_online(module);

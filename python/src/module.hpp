@@ -16,6 +16,7 @@ void add_align(nanobind::module_& module);
 void add_barycenter(nanobind::module_& module);
 void add_batch(nanobind::module_& module);
 void add_distance(nanobind::module_& module);
+void add_follow_gate(nanobind::module_& module);
 void add_gradient(nanobind::module_& module);
 void add_map(nanobind::module_& module);
 void add_online(nanobind::module_& module);

@@ -2,6 +2,7 @@
 """Following in the faces: partial_fit, the gate that is asked with each batch, and several sources."""
 
 import os
+import pickle
 
 import numpy as np
 import pytest
@@ -9,6 +10,9 @@ import pytest
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
 
 import itspace  # noqa: E402
+from itspace import _compare, _gate  # noqa: E402
+from itspace._follow import Followed  # noqa: E402
+from itspace._heads import numbers_of  # noqa: E402
 from itspace.sklearn import CovarianceAligner  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.preprocessing import StandardScaler  # noqa: E402
@@ -129,6 +133,95 @@ def test_the_buffer_holds_the_last_samples(rng, source):
         follower.observe(batch)
         gate.ask(follower, batch)
     assert asked[::2] == [60, 120, 120, 100]  # whole batches, at least as many as asked for
+
+
+def test_what_moved_is_measured_as_between_two_models(rng):
+    # By what _compare says of two models, and the formulas of normal samples.
+    source, stream = (
+        itspace.LowRankGaussian(rng.standard_normal((6, 2)), rng.standard_normal(6), 0.4, rng.uniform(1, 3, 6), False, n)
+        for n in (300.0, 40.5)
+    )
+    clusters = _compare.Clusters(source.mean + rng.standard_normal((3, 6)) / 4, np.full(3, 0.01))
+    followed = Followed(source, stream, clusters)
+    move = float(((source.mean - stream.mean) ** 2).sum())
+    models = [(model.factor, model.remainder) for model in (stream, source)]
+    covariance = _compare.displacement(*models)
+    traces = [float((model.deviations**2).sum()) for model in (source, stream)]
+    error = traces[1] / 40.5
+    kept = _compare.kept(_compare.expected_displacement(*models[1], 40.5, 300.0), covariance)
+    expected = _gate.Shift(
+        move / (move + covariance),
+        _compare.kept(traces[0] / 300 + error, move),
+        covariance / traces[0],
+        kept,
+        kept,
+        itspace._core.unexplained_move(*clusters, source.mean, stream.mean, error),
+    )
+    np.testing.assert_allclose(followed.shift, expected, rtol=1e-12)
+    squared = np.log(source.deviations / stream.deviations) ** 2
+    each = np.maximum(0, 1 - (0.5 / 300 + 0.5 / 40.5) / squared)
+    np.testing.assert_allclose(followed.map("scale").kept.deviations, each, rtol=1e-12, atol=1e-15)
+    assert followed.map("monge").kept[:2] == (followed.shift.mean_kept, followed.shift.covariance_kept)
+    assert followed.map("monge", False).kept[:2] == followed.map("whiten").kept[:2] == (1.0, 1.0)
+    assert Followed(source, stream).shift.unexplained is None
+
+
+class Told:
+    """A classifier that says what it is told of samples as they are, and under maps, which move them."""
+
+    classes_ = ("a", "b", "c")
+
+    def __init__(self):
+        self.answers = []
+
+    def predict(self, samples_):
+        return self.answers.pop(0)
+
+
+@pytest.mark.parametrize("kinds", [("scale",), ("monge",), ("monge", "scale")])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_decides_as_the_rule_of_the_package(rng, source, kinds, probabilities):
+    X, _, _ = source
+    target = itspace.Target.from_features(X)
+    model = itspace.model_of(target, itspace.start_from(target, 3))
+    head = Told()
+    gate = itspace.FollowGate(model, head, kinds=kinds, buffer=50)
+    chosen = set()
+    for _ in range(30):
+        stream = itspace.LowRankGaussian(*model[:1], model.mean + rng.standard_normal(), *model[2:])
+        shares = [rng.dirichlet(rng.uniform(0.05, 2) * np.array([rng.uniform(1, 9), 1, 1]), 50) for _ in range(1 + len(kinds))]
+        answers = shares if probabilities else [np.array(head.classes_)[share.argmax(axis=1)] for share in shares]
+        head.answers = list(answers)
+        followed = Followed(model, stream)
+        decision = gate.ask_about(followed, X[:50])
+        expected = numbers_of(dict(zip(("none", *kinds), answers)), 3)
+        for name, numbers in expected.items():
+            np.testing.assert_allclose(gate.predictions[name].spread, numbers.spread, rtol=0, atol=1e-14)
+            if probabilities:
+                np.testing.assert_allclose(gate.predictions[name].information, numbers.information, rtol=0, atol=1e-14)
+        assert decision.choice == _gate.decide(followed.shift, expected).choice
+        assert gate.is_open == (decision.choice != "none")
+        chosen.add(decision.choice)
+    assert len(chosen) > 1, chosen
+
+
+def test_patience_and_a_gate_that_was_pickled(rng, source):
+    X, _, head = source
+    target = itspace.Target.from_features(X)
+    model = itspace.model_of(target, itspace.start_from(target, 3))
+    follower, gate = itspace.OnlineAligner(3), itspace.FollowGate(model, head, patience=3)
+    choices = []
+    for _ in range(4):
+        batch = moved_away(samples(rng, 200)[0])
+        follower.observe(batch)
+        gate = pickle.loads(pickle.dumps(gate))
+        decision = gate.ask(follower, batch)
+        choices.append(decision.choice)
+        if decision.choice == "none":
+            assert "in a row" in decision.sentence and gate.apply(batch) is batch
+    assert choices == ["none", "none", "scale", "scale"]
+    with pytest.raises(ValueError, match="patience is 0"):
+        itspace.FollowGate(model, head, patience=0)
 
 
 def test_balanced_following_forgets_no_class(rng, source):

@@ -48,6 +48,7 @@ CALLS = {
     ("truncate_factor", "rank"): (3, 2, lambda n: itspace.truncate_factor(Y, n)),
     ("leading_eigenvalues", "count"): (3, 2, lambda n: itspace.leading_eigenvalues(S, n)),
     ("FollowGate", "buffer"): (None, 2, lambda n: itspace.FollowGate(MODEL, len, buffer=n)),
+    ("FollowGate", "patience"): (None, 2, lambda n: itspace.FollowGate(MODEL, len, patience=n)),
     ("set_threads", "count"): (4096, 2, lambda n: (itspace.set_threads(n), itspace.set_threads(0))),
     ("thread_limit", "count"): (4096, 2, lambda n: itspace.thread_limit(n)),
     ("FrechetAccumulator", "dim"): (None, 2, lambda n: itspace.FrechetAccumulator(n)),
