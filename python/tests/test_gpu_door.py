@@ -378,6 +378,7 @@ def test_what_the_host_computes_of_it_keeps_to_the_limit_of_threads(stream):
         (ValueError, r"between two matrices", lambda X: itspace.bures_wasserstein(torch.stack([X.T @ X]), X.T @ X)),
         (ValueError, r"A is 4 x 4 and B 20 x 20", lambda X: itspace.bures_wasserstein(X.T @ X, X @ X.T)),
         (ValueError, r"mu1 has 3 values", lambda X: itspace.gaussian_w2([0, 0, 0], X.T @ X, [0] * 4, X.T @ X)),
+        (ValueError, r"checkpoint and resume are for runs on the CPU", lambda X: itspace.align(X.T @ X, rank=2, checkpoint="c.npz")),
         (ValueError, r"target is on cuda:0 and start on the CPU.*start\.to", lambda X: itspace.align(X.T @ X, np.eye(4)[:, :2])),
     ],
 )
