@@ -207,42 +207,60 @@ TEST(ShiftTest, TheListOfMeansHasItsLevelWithFewSamples) {
   EXPECT_LT(double(listed) / draws, 0.025 + 4 * std::sqrt(0.025 * 0.975 / draws));
 }
 
+struct Level {
+  Law law;
+  Index d, n1, n2;
+
+  std::string name() const { return (law == Law::normal ? "normal_" : "student_") + std::to_string(d); }
+  friend void PrintTo(const Level& level, std::ostream* out) { *out << level.name(); }
+};
+
+class ShiftLevel : public testing::TestWithParam<Level> {};
+
 // Where there is no shift, 5 % of tests say there is one. The limits are four standard errors around 3 to 8 %.
-TEST(ShiftTest, HasItsLevel) {
+TEST_P(ShiftLevel, IsKept) {
   const char* asked = std::getenv("ITSPACE_SHIFT_DRAWS");
   const int draws = asked != nullptr ? std::atoi(asked) : 40;
   const Index permutations = asked != nullptr ? 199 : 39;
-  struct Shape {
-    Index d, n1, n2;
-  };
-  for (const Law law : {Law::normal, Law::student})
-    for (const Shape& shape : {Shape{10, 100, 60}, Shape{30, 25, 90}, Shape{100, 40, 60}, Shape{200, 30, 30}}) {
-      Draw draw(1000);
-      int mean = 0, covariance = 0, mean_theory = 0, covariance_theory = 0, listed = 0;
-      for (int k = 0; k < draws; ++k) {
-        const Matrix source = sample(shape.n1, shape.d, law, draw), target = sample(shape.n2, shape.d, law, draw);
-        const ShiftTest found =
-            shift_test<double>(source, target, {.permutations = permutations, .seed = 1000 + std::uint64_t(k)});
-        mean += found.mean.p_permutation <= 0.05;
-        covariance += found.covariance.p_permutation <= 0.05;
-        mean_theory += found.mean.p_normal <= 0.05;
-        covariance_theory += found.covariance.p_normal <= 0.05;
-        listed += !found.directions.empty();
-      }
-      const double error = std::sqrt(0.05 * 0.95 / draws);
-      const auto share = [&](int count) { return double(count) / draws; };
-      const std::string what = std::string(law == Law::normal ? "normal" : "t(5)") + " d=" + std::to_string(shape.d) +
-                               " n=" + std::to_string(shape.n1) + "," + std::to_string(shape.n2);
-      for (const double level : {share(mean), share(covariance)}) {
-        EXPECT_GT(level, 0.03 - 4 * error) << what;
-        EXPECT_LT(level, 0.08 + 4 * error) << what;
-      }
-      if (asked != nullptr)
-        std::cout << std::setw(24) << std::left << what << " permutation: mean " << 100 * share(mean) << " covariance "
-                  << 100 * share(covariance) << " lists " << 100 * share(listed) << "; theory: mean "
-                  << 100 * share(mean_theory) << " covariance " << 100 * share(covariance_theory) << " %" << std::endl;
-    }
+  const auto [law, d, n1, n2] = GetParam();
+  Draw draw(1000);
+  int mean = 0, covariance = 0, mean_theory = 0, covariance_theory = 0, listed = 0, by_mean = 0, by_deviation = 0;
+  for (int k = 0; k < draws; ++k) {
+    const Matrix source = sample(n1, d, law, draw), target = sample(n2, d, law, draw);
+    const ShiftTest found =
+        shift_test<double>(source, target, {.permutations = permutations, .seed = 1000 + std::uint64_t(k)});
+    mean += found.mean.p_permutation <= 0.05;
+    covariance += found.covariance.p_permutation <= 0.05;
+    mean_theory += found.mean.p_normal <= 0.05;
+    covariance_theory += found.covariance.p_normal <= 0.05;
+    listed += !found.directions.empty();
+    const auto any = [&](double MovedDirection::*p) {
+      return std::any_of(found.directions.begin(), found.directions.end(),
+                         [p](const MovedDirection& moved) { return moved.*p <= 0.025; });
+    };
+    by_mean += any(&MovedDirection::mean_p);
+    by_deviation += any(&MovedDirection::deviation_p);
+  }
+  const double error = std::sqrt(0.05 * 0.95 / draws);
+  const auto share = [&](int count) { return double(count) / draws; };
+  for (const double level : {share(mean), share(covariance)}) {
+    EXPECT_GT(level, 0.03 - 4 * error);
+    EXPECT_LT(level, 0.08 + 4 * error);
+  }
+  if (asked == nullptr) return;
+  std::cout << "| " << (law == Law::normal ? "normal" : "t(5)") << " | " << d << " | " << n1 << ", " << n2 << std::fixed
+            << std::setprecision(1);
+  for (const int count : {mean, covariance, listed, by_mean, by_deviation, mean_theory, covariance_theory})
+    std::cout << " | " << 100 * share(count);
+  std::cout << " |" << std::endl;
 }
+
+constexpr Level levels[] = {
+    {Law::normal, 10, 100, 60},  {Law::normal, 30, 25, 90},  {Law::normal, 100, 40, 60},  {Law::normal, 200, 30, 30},
+    {Law::student, 10, 100, 60}, {Law::student, 30, 25, 90}, {Law::student, 100, 40, 60}, {Law::student, 200, 30, 30},
+};
+INSTANTIATE_TEST_SUITE_P(NoShift, ShiftLevel, testing::ValuesIn(levels),
+                         [](const testing::TestParamInfo<Level>& row) { return row.param.name(); });
 
 }  // namespace
 }  // namespace itspace::test
