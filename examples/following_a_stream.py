@@ -9,14 +9,16 @@ half-life), balanced by the classes that the classifier predicts, and behind the
 The order in which samples come within a month decides more than the drift: the table has the order of the files, the
 samples of each month shuffled, half of them sorted by class, and all sorted by class.
 
-    python examples/following_a_stream.py --out following_a_stream.png [--data FOLDER]
+    python examples/following_a_stream.py --out following_a_stream.png [--data FOLDER] [--patience N] [--program PATH]
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import matplotlib
@@ -56,10 +58,10 @@ def ordered(labels, order, rng):
 class Follower:
     """An aligner, the map it is asked for, and what it makes of a batch."""
 
-    def __init__(self, source, kind, *, half_life=np.inf, balance=None, head=None, gated=False):
+    def __init__(self, source, kind, *, half_life=np.inf, balance=None, head=None, gated=False, patience=1):
         self.aligner = itspace.OnlineAligner(16, half_life=half_life, balance=balance)
         self.source, self.kind, self.head, self.balanced = source, kind, head, balance is not None
-        self.gate = itspace.FollowGate(source, head, kinds=(kind,)) if gated else None
+        self.gate = itspace.FollowGate(source, head, kinds=(kind,), patience=patience) if gated else None
 
     def judged(self, batch):
         predicted = None
@@ -73,12 +75,46 @@ class Follower:
         return self.aligner.map(self.source, self.kind).apply(batch)
 
 
+class ByTheProgram:
+    """The same by `itspace follow`, which runs no classifier: it is given predictions, and leaves maps."""
+
+    def __init__(self, program, source, head, half_life, patience):
+        self.program, self.head = program, head
+        self.folder = tempfile.TemporaryDirectory()
+        self.options = ["--rank", "16", "--half-life", str(half_life), "--patience", str(patience)]
+        np.save(self.file("source.npy"), source)
+
+    def file(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def run(self, *arguments):
+        subprocess.run([self.program, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+    def mapped(self, name):
+        self.run("transform", "--quiet", "--map", self.file(name), "--in", self.file("x.npy"), "--out", self.file("mapped.npy"))
+        return np.load(self.file("mapped.npy"))
+
+    def judged(self, batch):
+        np.save(self.file("x.npy"), batch)
+        asked = []
+        if os.path.exists(self.file("candidate.npz")):  # of the batches before this one
+            np.save(self.file("p.npy"), self.head.predict_proba(batch))
+            np.save(self.file("q.npy"), self.head.predict_proba(self.mapped("candidate.npz")))
+            asked = ["--predictions", f"{self.file('p.npy')},{self.file('q.npy')}"]
+        outputs = ["--candidate-out", self.file("candidate.npz"), "--map-out", self.file("map.npz")]
+        source = ["--source", self.file("source.npy"), "--state", self.file("state.npz")]
+        self.run("follow", "--quiet", *self.options, *source, *asked, *outputs, self.file("x.npy"))
+        return self.mapped("map.npz")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", default="following_a_stream.png", help="the picture to write")
     here = Path(__file__).resolve().parents[1]
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("ITSPACE_DATA", here.parent / "shared" / "data")))
     parser.add_argument("--half-life", type=float, default=10, help="in batches of 64")
+    parser.add_argument("--patience", type=int, default=1, help="batches in a row that open or close the gate")
+    parser.add_argument("--program", help="follow with this `itspace`, too")
     arguments = parser.parse_args()
     folder = arguments.data / "gas_drift_128"
     if not folder.is_dir():
@@ -93,14 +129,18 @@ def main() -> None:
 
     def followers():
         short = {"half_life": arguments.half_life}
-        return {
+        found = {
             "no adaptation": None,
             "mean alone": Follower(source, "mean", **short),
             "scale, nothing forgotten": Follower(source, "scale"),
             "scale, with half-life": Follower(source, "scale", **short),
             "scale, half-life, balanced": Follower(source, "scale", balance=y, head=head, **short),
-            "scale, half-life, gated": Follower(source, "scale", head=head, gated=True, **short),
+            "scale, half-life, gated": Follower(source, "scale", head=head, gated=True, patience=arguments.patience, **short),
         }
+        if arguments.program:
+            name = "scale, half-life, gated, by the program"
+            found[name] = ByTheProgram(arguments.program, X, head, arguments.half_life, arguments.patience)
+        return found
 
     months = {month: read(folder, month) for month in MONTHS}
     curves = {}
