@@ -55,7 +55,7 @@ struct ShiftTest {
   ShiftOutcome covariance = {};  // in the leading ones
   // Where one of the two p is at most half the level; sorted by it, then by |z|. Each p is that of the largest |z| of
   // all directions under permutation, so that where nothing moved the list is empty but with about the probability of
-  // the level (5 to 7 % were measured for 5). Without permutations, Bonferroni's bound from normal theory.
+  // the level (4 to 6 % were measured for 5). Without permutations, Bonferroni's bound from normal theory.
   std::vector<MovedDirection> directions = {};
 };
 

@@ -70,7 +70,7 @@ def shift_test(
         For the means of the samples as they are, for the covariances of the samples about their own means. 0: theory
         alone, and `p_permutation` is nan.
     level : float
-        Of the list of directions as a whole: where nothing moved it is empty but with about that probability (5 to 7 %
+        Of the list of directions as a whole: where nothing moved it is empty but with about that probability (4 to 6 %
         were measured for 5 %).
     seed : int
 
