@@ -96,6 +96,8 @@ def main() -> None:
         compare('6 steps, d = 2048, r = 16, float32', lambda: itspace.align(sigma, start, steps=6))
         compare('6 Ritz steps, 295 x 1024 features, r = 16',
                 lambda: itspace.align(small, rank=16, steps=6, solver='ritz'))
+        first, second = np.cov(samples[:, :800], rowvar=False), np.cov(samples[:, 800:1600], rowvar=False)
+        compare('exact distance of two covariances, d = 800', lambda: itspace.bures_wasserstein(first, second))
         pairs = [(several_callers(tiny, 20, 1), several_callers(tiny, 20, None)) for _ in range(5)]
     one, many = (statistics.median(column) for column in zip(*pairs))
     print(f'| 8 callers at once, 4 Ritz steps, d = 60, r = 4 | {1e3 * one:.2f} | {itspace.threads()} | {1e3 * many:.2f} '

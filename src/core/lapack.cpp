@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/lapack.hpp"
 
+#include "kernels/pool.hpp"
 #include "kernels/small_products.hpp"
 #include "kernels/small_svd.hpp"
 
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <limits>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -63,6 +65,21 @@ void must_be_done(lapack_int info, const char* routine) {
 // each other in every panel, and on a busy machine for a time slice each.
 constexpr Index small_enough = 128;
 
+// LAPACK has one thread of BLAS for matrices of so many entries. Its reductions make products with a vector for each
+// column, and all threads wait for each other after each: on a busy machine, where every wait may take a time slice, a
+// second turns into minutes. Larger ones are worth the threads.
+constexpr Index calm_up_to = 1024 * 1024;
+
+class Calm {
+ public:
+  Calm(Index rows, Index cols) {
+    if (rows <= calm_up_to / std::max<Index>(cols, 1)) one_.emplace();
+  }
+
+ private:
+  std::optional<kernels::OneBlasThread> one_;
+};
+
 bool small_eigenpairs(const Small& a, SmallVector& values, Small* vectors) {
   const Eigen::SelfAdjointEigenSolver<Small> solver(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
   if (solver.info() != Eigen::Success) return false;
@@ -84,6 +101,7 @@ template <class Restore>
 bool all_eigenpairs(char job, Small& a, SmallVector& values, Restore restore) {
   const double size = static_cast<double>(a.rows());
   const lapack_int n = blas_int(a.rows());
+  const Calm calm(a.rows(), a.cols());
   values.resize(a.rows());
   if (fits(lapack_work::dsyevd(size, job == 'V'))) {
     if (done(LAPACKE_dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyevd")) return true;
@@ -106,6 +124,7 @@ bool some_eigenpairs(Small& a, Index from, Index to, SmallVector& values, Small*
   };
   SmallVector ascending(n);
   double unused = 0;
+  const Calm calm(n, n);
   require_fits(lapack_work::dsyevr(static_cast<double>(n)), n, n, "dsyevr");
   std::vector<lapack_int> support(static_cast<std::size_t>(2 * count));
   lapack_int got = 0;
@@ -135,6 +154,7 @@ bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small
   double *u_data = u ? u->data() : &unused, *vt_data = vt ? vt->data() : &unused;
   const lapack_int u_stride = u ? m : 1, vt_stride = vt ? blas_int(vt->rows()) : 1;
   Small copy = a;
+  const Calm calm(a.rows(), a.cols());
   if (fits(lapack_work::dgesdd(rows, cols, vectors))) {
     if (done(
             LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data, vt_stride),
@@ -250,6 +270,7 @@ bool cholesky(Small& a) {
   const Index n = a.rows();
   if (n == 0) return true;
   if (!a.allFinite()) return false;
+  const Calm calm(n, n);
   if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', blas_int(n), a.data(), blas_int(n)), "dpotrf")) return false;
   a.triangularView<Eigen::StrictlyUpper>().setZero();
   return true;
@@ -265,6 +286,7 @@ bool upper_cholesky(const Small& a, Small& upper) {
   }
   if (!a.allFinite()) return false;
   upper = a;
+  const Calm calm(n, n);
   if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', blas_int(n), upper.data(), blas_int(n)), "dpotrf")) return false;
   upper.triangularView<Eigen::StrictlyLower>().setZero();
   return true;
@@ -274,6 +296,7 @@ Small upper_inverse(const Small& upper) {
   const Index n = upper.rows();
   if (n <= small_enough) return upper.triangularView<Eigen::Upper>().solve(Small::Identity(n, n));
   Small inverse = upper;
+  const Calm calm(n, n);
   must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'U', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
   return inverse;
 }
@@ -284,6 +307,7 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
   Small l = a;
   std::vector<lapack_int> pivots(static_cast<std::size_t>(n));
   lapack_int rank = 0;
+  const Calm calm(n, n);
   // Not done means that pivots of the tolerance came before the end: what the rank says.
   if (done(LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', blas_int(n), l.data(), blas_int(n), pivots.data(), &rank, tolerance),
            "dpstrf"))
@@ -296,6 +320,7 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
 
 void congruence(const Small& l, Small& b) {
   const Index n = b.rows();
+  const Calm calm(n, n);
   if (n > 0)
     must_be_done(LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', blas_int(n), b.data(), blas_int(n), l.data(), blas_int(n)),
                  "dsygst");
@@ -323,6 +348,7 @@ Small qr_triangle(Small& a) {
   // LAPACKE refuses NaN and would leave `a` as it is, a triangle of something else.
   if (!a.allFinite()) return r.setConstant(std::numeric_limits<double>::quiet_NaN());
   SmallVector tau(k);
+  const Calm calm(m, n);
   require_fits(lapack_work::dgeqrf(static_cast<double>(n)), m, n, "dgeqrf");
   must_be_done(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, blas_int(m), blas_int(n), a.data(), blas_int(m), tau.data()), "dgeqrf");
   r.triangularView<Eigen::Upper>() = a.topRows(k);

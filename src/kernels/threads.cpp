@@ -9,6 +9,7 @@
 #include <atomic>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
@@ -70,9 +71,7 @@ Index default_count() {
 std::atomic<Index> process_count = 0;  // 0: the default
 thread_local Index scope_count = 0;    // 0: that of the process
 
-// BLAS's own number, to go back to.
-std::atomic<int> blas_default = 0;
-std::atomic<int> blas_scopes = 0;
+std::atomic<int> blas_before_process = 0;  // BLAS's own number when the process was given one
 
 void set_blas(Index count) {
   if (openblas_set_num_threads != nullptr) openblas_set_num_threads(static_cast<int>(count));
@@ -81,20 +80,44 @@ int blas_count() {
   return openblas_get_num_threads != nullptr ? openblas_get_num_threads() : 0;
 }
 
+// The scopes that have set BLAS's number, and that number outside of all of them. Scopes begin and end on many threads
+// at once, with no lock, which a forked child might find taken. The turn makes a state that comes again another one:
+// whoever read BLAS's number outside of all scopes did so only if none has begun since.
+struct BlasScopes {
+  std::uint16_t count = 0, outside = 0;
+  std::uint32_t turn = 0;
+};
+std::atomic<BlasScopes> blas_scopes{};
+static_assert(std::atomic<BlasScopes>::is_always_lock_free);
+
 void begin_blas_scope(Index count) {
-  if (blas_scopes.fetch_add(1) == 0 && process_count.load() == 0) blas_default = blas_count();
+  BlasScopes now = blas_scopes.load(), next;
+  do {
+    next = now;
+    if (now.count == 0) next.outside = static_cast<std::uint16_t>(blas_count());
+    ++next.count;
+    ++next.turn;
+  } while (!blas_scopes.compare_exchange_weak(now, next));
   set_blas(count);
 }
 
-// Back to what this thread, or the process, had before.
+// Back to what this thread, or the process, had before. The last scope sets the number outside before it ends: after
+// it, the next to begin would take a scope's number for that. Where one begins meanwhile it may run with too many.
 void end_blas_scope() {
-  if (blas_scopes.fetch_sub(1) != 1) {
-    if (scope_count > 0) set_blas(scope_count);
-  } else if (const Index count = process_count.load(); count > 0) {
-    set_blas(count);
-  } else if (blas_default > 0) {
-    set_blas(blas_default);
-  }
+  BlasScopes now = blas_scopes.load(), next;
+  do {
+    const Index of_process = process_count.load();
+    if (now.count > 1) {
+      if (scope_count > 0) set_blas(scope_count);
+    } else if (of_process > 0) {
+      set_blas(of_process);
+    } else if (now.outside > 0) {
+      set_blas(now.outside);
+    }
+    next = now;
+    --next.count;
+    ++next.turn;
+  } while (!blas_scopes.compare_exchange_weak(now, next));
 }
 
 void check(Index count) {
@@ -199,12 +222,12 @@ Index threads() {
 
 void set_threads(Index count) {
   check(count);
-  if (process_count.load() == 0 && count > 0) blas_default = blas_count();
+  if (process_count.load() == 0 && count > 0) blas_before_process = blas_count();
   process_count = count;
   if (count > 0) {
     set_blas(count);
-  } else if (blas_default > 0) {
-    set_blas(blas_default);
+  } else if (blas_before_process > 0) {
+    set_blas(blas_before_process);
   }
 }
 

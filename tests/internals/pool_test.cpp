@@ -18,7 +18,10 @@
 #include <thread>
 #include <vector>
 
-extern "C" int openblas_get_num_threads(void) __attribute__((weak));
+extern "C" {
+int openblas_get_num_threads(void) __attribute__((weak));
+void openblas_set_num_threads(int) __attribute__((weak));
+}
 
 namespace itspace::kernels {
 namespace {
@@ -142,6 +145,22 @@ TEST(Threads, BlasHasOneInAScopeAndItsOwnAfterIt) {
     EXPECT_EQ(openblas_get_num_threads(), 1);
   }
   EXPECT_EQ(openblas_get_num_threads(), before);
+}
+
+// Decompositions begin and end scopes on whatever threads they are called from.
+TEST(Threads, ScopesOnManyThreadsLeaveBlasItsNumber) {
+  if (openblas_get_num_threads == nullptr || openblas_set_num_threads == nullptr)
+    GTEST_SKIP() << "this BLAS does not tell";
+  const int before = openblas_get_num_threads();
+  openblas_set_num_threads(3);
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 8; ++caller)
+    callers.emplace_back([] {
+      for (int k = 0; k < 20000; ++k) const OneBlasThread one;
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(openblas_get_num_threads(), 3);
+  openblas_set_num_threads(before);
 }
 
 TEST(Threads, TheProcessHasANumber) {
