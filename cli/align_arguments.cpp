@@ -33,6 +33,11 @@ void check_arguments(const AlignArguments& given) {
   given.checkpoint.check();
   if (!given.checkpoint.file.empty() && given.device.cuda)
     misuse("--checkpoint is given for a run on a GPU, of which none are made", "leave it out, or run on the host");
+  if (!given.checkpoint.file.empty() && given.options.steps <= given.checkpoint.every && !given.quiet)
+    print_note(
+        fmt::format("no checkpoint is written: the run ends after --steps {}, and the first is due after that "
+                    "(--checkpoint-every {})",
+                    given.options.steps, given.checkpoint.every));
 }
 
 std::filesystem::path iterate_path(const AlignArguments& given, Index index) {

@@ -75,7 +75,9 @@ std::string CheckpointedRun::precision_in_file(bool quiet) const {
   if (head.run != run_)
     misuse(fmt::format("{} is the checkpoint of another run: {}", quoted(given_.file),
                        io::difference_of_runs(head.run, run_)),
-           "resume with the target and the options of that run, or leave out --resume to begin again");
+           "resume with the target and the options of that run; or leave out --resume to begin again, from its result "
+           "where that is given as --start");
+  if (!quiet) print_note(fmt::format("the run goes on from its checkpoint in {}", quoted(given_.file)));
   return head.precision;
 }
 

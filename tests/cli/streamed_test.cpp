@@ -252,9 +252,19 @@ TEST_F(Killed, RunsInMemoryResumeAsWell) {
     again.push_back("--resume");
     const Outcome outcome = run(again);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_TRUE(mentions(outcome.err, {"the run goes on from its checkpoint in c.npz"}));
     EXPECT_EQ(text_of("Y.npy"), expected);
     fs::remove(path("c.npz"));
   }
+}
+
+TEST_F(Killed, ARunThatIsTooShortForACheckpointSaysSo) {
+  const std::vector<std::string> list{"align", "--target", "all.npy", "--rank",       "3",    "--out",
+                                      "Y.npy", "--steps",  "10",      "--checkpoint", "c.npz"};
+  const Outcome outcome = run(list);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_TRUE(mentions(outcome.err, {"no checkpoint is written", "--steps 10", "--checkpoint-every 10"}));
+  EXPECT_FALSE(exists("c.npz"));
 }
 
 }  // namespace
