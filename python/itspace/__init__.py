@@ -33,7 +33,8 @@ from ._models import LowRankGaussian, model_of, model_of_features
 from ._online import Drift, Observation, OnlineAligner
 from ._seen import Kept, Seen, SeenShift, seen_shift
 from ._shift import MovedDirection, ShiftOutcome, ShiftTest, shift_test
-from ._target import Target, auto_rank, random_start, start_from
+from ._starts import auto_rank, random_start, start_from
+from ._target import Target
 from ._threads import set_threads, thread_limit, threads
 from ._types import CovarianceOperator
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from . import _checkpoint, _core, _gpu
 from ._arrays import give, integer, number, seed_of, shown, take
+from ._as_target import as_target, in_precision, with_blocks
 from ._gpu import on_gpu
-from ._target import as_target, in_precision, resolve_rank, with_blocks
+from ._starts import resolve_rank
 from ._types import Array, Covariance, Precision, Rank, Route, Solver
 
 Callback = Callable[[Dict[str, Any], Any], Any]

@@ -10,7 +10,8 @@ import numpy as np
 from . import _core
 from ._align import STATUS_WARNING, AlignResult, Callback, ResolutionWarning, _in_library, _record_of
 from ._arrays import Wrap, integer, number, seed_of, take, vector
-from ._target import Target, as_target, in_precision, with_blocks
+from ._as_target import as_target, in_precision, with_blocks
+from ._target import Target
 from ._types import Array, Covariance, Precision
 
 Targets = Union[Sequence[Covariance], Array]

@@ -7,8 +7,9 @@ from typing import Any, Optional, Union
 
 import numpy as np
 
+from ._as_target import with_blocks
 from ._stream import Files, memory_of
-from ._target import Target, with_blocks
+from ._target import Target
 
 # A band of columns: those of the identity, their product, its sums, and what the kernels make of them.
 _BLOCKS = 6

@@ -7,9 +7,9 @@ from typing import Any, Dict, Optional, Tuple
 import numpy as np
 
 from . import _core, _gpu
-from ._arrays import number, vector
+from ._arrays import Wrap, number, vector
 from ._gpu import Room, Taken
-from ._target import Target, start_from as start_on_host
+from ._target import Target, _restore
 
 _TARGETS_KEPT = 4
 
@@ -91,8 +91,6 @@ class GpuTarget(Target):
         return _gpu.in_dtype(_gpu.take(value, name), self._taken.float32)
 
     def __reduce__(self) -> Any:
-        from ._target import _restore
-
         return _restore, (self._made_by, dict(self._data))
 
     def __repr__(self) -> str:
@@ -205,9 +203,9 @@ def remainder_of(target: Any, factor: Any, floor: float, shrinkage: Any) -> floa
     return value
 
 
-def start_from(source: Any, rank: Any, seed: int) -> Any:
-    """The truncation, which needs a decomposition of the data: made on the host, of a copy, and sent back."""
-    made = as_gpu_target(source, "source")
+def on_host(source: Any, name: str) -> "Tuple[Target, Wrap]":
+    """The target made of a copy on the host, and what sends arrays back: for what needs a decomposition of the data."""
+    made = as_gpu_target(source, name)
     data = {key: _gpu.host_copy(value) for key, value in made._data.items()}
     host: Target = getattr(Target, str(made._made_by))(**data)
-    return made._taken.library.sent(start_on_host(host, rank, seed=seed), made._taken.array)
+    return host, lambda array: made._taken.library.sent(array, made._taken.array)

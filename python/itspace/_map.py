@@ -9,11 +9,12 @@ import numpy as np
 
 from . import _core
 from ._arrays import count, give, number, take, vector
+from ._as_target import as_target
 from ._core import TransportMap as _CoreMap
 from ._gpu import MapCache, on_gpu
 from ._models import LowRankGaussian, mean_of, model_arrays, model_from, plain_model
 from ._seen import KINDS, PLAIN, Kept, seen_shift
-from ._target import Target, as_target
+from ._target import Target
 from ._types import Array, Covariance, MapKind, Shrink
 
 _MATRICES = ("basis", "core", "from_root", "to_root")

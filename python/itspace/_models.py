@@ -8,8 +8,9 @@ import numpy as np
 
 from . import _core, _gpu
 from ._arrays import give, number, take, vector
+from ._as_target import as_target, with_blocks
 from ._gpu import host_copy, on_gpu
-from ._target import Target, as_target, with_blocks
+from ._target import Target
 from ._types import Array, Covariance
 
 

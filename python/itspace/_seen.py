@@ -8,8 +8,9 @@ import numpy as np
 
 from . import _core
 from ._arrays import integer, number, seed_of
+from ._as_target import as_target, with_blocks
 from ._models import LowRankGaussian, model_arrays
-from ._target import Target, as_target, with_blocks
+from ._target import Target
 from ._types import Covariance, MapKind
 
 KINDS = "'monge', 'whiten', 'mean', 'scale' or 'scale+monge'"

@@ -2,15 +2,16 @@
 """Targets: a covariance as an operator."""
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Union
 
 import numpy as np
 
 from . import _core, _stream
-from ._arrays import Wrap, count, covariance, give, integer, matrix, number, seed_of, take, vector
+from ._arrays import Wrap, covariance, give, number, take, vector
 from ._core import Target as _CoreTarget
 from ._gpu import on_gpu
-from ._types import Array, Covariance, Precision, Rank
+from ._standardised import Frame, deviations_of, standardised_covariance, standardised_features
+from ._types import Array
 
 
 class Target:
@@ -39,7 +40,7 @@ class Target:
     _wrap: Wrap
     _made_by: Optional[str]  # the constructor, and what it was given: for pickle
     _data: Dict[str, Any]
-    _frame: Optional["Frame"]  # of a standardised target: what its features were before
+    _frame: Optional[Frame]  # of a standardised target: what its features were before
 
     def __init__(self, *given: Any, **named: Any) -> None:
         raise TypeError(
@@ -292,20 +293,7 @@ class Target:
         """
         if self._frame is not None:
             return self._frame.deviations
-        data = self._data
-        if self.kind == "features":
-            return _core.deviations(data["X"], data["sample_weight"])
-        variances: np.ndarray
-        if self.kind == "covariance":
-            variances = np.diagonal(data["S"]).astype(np.float64)
-        elif self.kind == "factor":
-            variances = np.sum(data["T"].astype(np.float64) ** 2, axis=1)
-        elif self.kind == "low_rank_plus_diagonal":
-            variances = data["U"].astype(np.float64) ** 2 @ data["s"] + data["sigma2"]
-        else:
-            return None
-        roots: np.ndarray = np.sqrt(np.maximum(variances, 0))
-        return roots
+        return deviations_of(self.kind, self._data)
 
     def standardised(self) -> "Target":
         """The correlation matrix as a target: every feature less its mean and divided by its standard deviation.
@@ -327,9 +315,7 @@ class Target:
                 f"this target is one of {self.kind}, which is not standardised; features and covariances are: pass "
                 "itspace.Target.from_features(X), or from_covariance(S)"
             )
-        if self.kind == "features":
-            return _standardised_features(self._wrap, **self._data)
-        return _standardised_covariance(self._wrap, **self._data)
+        return _standardised(f"standardised_{self.kind}", self._data, self._wrap)
 
     def apply(self, Y: Any) -> Any:
         """Sigma @ Y for a (d, k) array, in the library of Y and the dtype of the target."""
@@ -370,30 +356,10 @@ class Target:
         return f"<itspace.Target {self.kind}, dim {self.dim}, {self.dtype}>"
 
 
-class Frame(NamedTuple):
-    """What the features of a standardised target were before."""
-
-    mean: Optional[np.ndarray]
-    deviations: np.ndarray
-
-
-def _standardised_features(wrap: Wrap, X: Any, sample_weight: Any) -> Target:
-    plain = Target.from_features(X, sample_weight)
-    array, mean, deviations = plain._data["X"], plain._core.mean, plain.deviations
-    assert mean is not None and deviations is not None
-    weights = plain._data["sample_weight"]
-    core = _core.Target.from_features(_core.standardised(array, mean, deviations), weights)
-    made = Target._make(core, wrap, "standardised_features", X=array, sample_weight=weights)
-    made._frame = Frame(mean, deviations)
-    return made
-
-
-def _standardised_covariance(wrap: Wrap, S: Any, check: bool) -> Target:
-    array = take(S, "S", 2)[0]
-    deviations = np.sqrt(np.maximum(np.diagonal(array), 0).astype(np.float64))
-    core = _core.Target.from_covariance(_core.standardised(array, None, deviations), check)
-    made = Target._make(core, wrap, "standardised_covariance", S=array, check=False)
-    made._frame = Frame(None, deviations)
+def _standardised(made_by: str, data: Dict[str, Any], wrap: Wrap) -> Target:
+    core, frame = (standardised_features if made_by == "standardised_features" else standardised_covariance)(**data)
+    made = Target._make(core, wrap, made_by, **data)
+    made._frame = frame
     return made
 
 
@@ -401,164 +367,10 @@ def _restore(made_by: str, data: Dict[str, Any]) -> Target:
     if made_by in ("standardised_features", "standardised_covariance"):
         main = next(iter(data))
         array, wrap = take(data[main], main, 2)
-        maker = _standardised_features if main == "X" else _standardised_covariance
-        return maker(wrap, **{**data, main: array})
+        return _standardised(made_by, {**data, main: array}, wrap)
     if made_by not in (
         "from_covariance", "from_features", "from_files", "from_stream", "from_factor", "low_rank_plus_diagonal"
     ):
         raise ValueError(f"a pickled Target names the constructor {made_by!r}, which is unknown here")
     made: Target = getattr(Target, made_by)(**data)
     return made
-
-
-def _from_object(value: Any, dtype: Any) -> Target:
-    own = getattr(value, "dtype", None)
-    chosen = np.dtype(np.float64 if own is None and dtype is None else own if own is not None else dtype)
-    if chosen not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise TypeError(f"the target's dtype is {chosen}; it must be float32 or float64")
-
-    def asked(name: str) -> Any:  # an attribute, or a method without arguments
-        answer = getattr(value, name)
-        return answer() if callable(answer) else answer
-
-    def trace() -> float:
-        return number(asked("trace"), "the target's trace")
-
-    def apply(block: np.ndarray) -> np.ndarray:
-        return matrix(value.apply(block), "the result of the target's apply", chosen)
-
-    dim = count(asked("dim"), "the target's dim")
-    return Target._make(_core.Target.from_functions(dim, chosen == np.float32, trace, apply), None)
-
-
-def with_blocks(target: Target, dtype: Any) -> Target:
-    """The same target with blocks of that dtype, where it has one: float64 blocks over float32 data, not copied, are
-    mixed precision. Another target is returned as it is, and blocks follow its dtype."""
-    if np.dtype(dtype) != np.float64 or not target._core.float32 or target.kind == "operator":
-        return target
-    return target._widened()
-
-
-def in_precision(target: Target, precision: Optional[Precision]) -> Target:
-    """The target for a run in that precision; None is that of its data."""
-    if precision is None:
-        return target
-    if precision not in ("float32", "mixed", "float64"):
-        raise ValueError(f"precision is {precision!r}; it must be 'float32', 'mixed', 'float64' or None")
-    if target.kind == "operator":
-        if precision != str(target.dtype):
-            raise ValueError(
-                f"precision is {precision!r} and the target is an object of yours, which runs in {target.dtype}; an "
-                "attribute dtype of float32 or float64 on the object chooses, and its data are its own business"
-            )
-        return target
-    wanted = np.dtype(np.float64 if precision == "float64" else np.float32)
-    if target.dtype != wanted:
-        target = target._stored_as(wanted)
-    return with_blocks(target, np.float64) if precision == "mixed" else target
-
-
-def as_target(value: Any, name: str = "target", dtype: Any = None) -> Tuple[Target, Wrap]:
-    """A Target, a covariance matrix, or an object with dim, trace and apply. `dtype` is for an object that has none."""
-    if isinstance(value, Target):
-        if value.device != "cpu":
-            raise TypeError(
-                f"{name} is a target on {value.device}, and this is computed on the host; make it of a tensor there, as "
-                "X.cpu() is in torch"
-            )
-        return value, value._wrap
-    if callable(getattr(value, "apply", None)) and hasattr(value, "dim") and hasattr(value, "trace"):
-        # A torch tensor has apply, dim and trace of its own.
-        if not hasattr(value, "__array__") and not hasattr(value, "__dlpack__"):
-            return _from_object(value, dtype), None
-    if not (hasattr(value, "__array__") or hasattr(value, "__dlpack__") or isinstance(value, (list, tuple))):
-        raise TypeError(
-            f"{name} is a {type(value).__name__}; it must be a covariance matrix, an itspace.Target (from_features, "
-            "from_factor, ...), or an object with dim, trace and apply(Y)"
-            + (": for a sparse matrix such an object, or its toarray()" if hasattr(value, "toarray") else "")
-        )
-    array, wrap = take(value, name)
-    if array.ndim != 2 or array.shape[0] != array.shape[1]:
-        raise ValueError(
-            f"{name} is an array of shape {array.shape}; a covariance is square. If its rows are samples, pass "
-            "itspace.Target.from_features(X)"
-        )
-    array = covariance(array, name)
-    return Target._make(_core.Target.from_covariance(array, False), wrap, "from_covariance", S=array, check=False), wrap
-
-
-def auto_rank(target: Covariance, threshold: float = 0.95, *, seed: int = 0) -> int:
-    """The least rank that explains a share of the variance: what ``rank="auto"`` takes.
-
-    Up to dimension 1024 it is exact, from all eigenvalues (O(d^3) once). Above that it comes from Ritz values of random
-    blocks that double until they explain enough; these are lower bounds, so the rank is enough and may be a little more
-    than the least.
-
-    Parameters
-    ----------
-    target : covariance, Target, or object with dim, trace, apply
-    threshold : float
-        The share of tr Sigma that the leading eigenvalues must reach, more than 0 and at most 1.
-    seed : int
-
-    Examples
-    --------
-    >>> import numpy as np, itspace
-    >>> itspace.auto_rank(np.diag([60.0, 30.0, 6.0, 4.0]))
-    3
-    """
-    core = as_target(target)[0]._core
-    return _core.auto_rank(core, number(threshold, "threshold"), seed_of(seed))
-
-
-def resolve_rank(rank: Any, target: Target, seed: int = 0) -> int:
-    if isinstance(rank, str):
-        if rank != "auto":
-            raise ValueError(f"rank is {rank!r}; it must be an integer or 'auto'")
-        return auto_rank(target, seed=seed)
-    return integer(rank, "rank")
-
-
-def start_from(source: Covariance, rank: Rank, *, seed: int = 0) -> Any:
-    """A start factor from what you have: the rank-r truncation of a covariance.
-
-    Parameters
-    ----------
-    source : covariance, Target, or object with dim, trace, apply
-        For samples pass ``Target.from_features(X)``; the usual start is the covariance of the source domain.
-    rank : int or 'auto'
-
-    Returns
-    -------
-    array (d, rank)
-        U_r diag(lambda_r)^(1/2), in the dtype and library of the source. Of a source on a GPU it is made on the host, from a
-        copy, and sent back.
-
-    Examples
-    --------
-    >>> import numpy as np, itspace
-    >>> Y = itspace.start_from(np.diag([4.0, 1.0, 0.25]), 1)
-    >>> np.round(Y @ Y.T, 12).tolist()
-    [[4.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    if on_gpu(source):
-        from ._gpu_target import start_from as start_on_gpu
-
-        return start_on_gpu(source, rank, seed)
-    target, wrap = as_target(source, "source")
-    return give(_core.start_from(target._core, resolve_rank(rank, target, seed_of(seed))), wrap)
-
-
-def random_start(target: Covariance, rank: Rank, *, seed: int = 0) -> Any:
-    """Sigma @ Omega with seeded Gaussian Omega, scaled to the trace of Sigma: what `align` starts from by default.
-
-    Examples
-    --------
-    >>> import numpy as np, itspace
-    >>> Y = itspace.random_start(np.diag([3.0, 2.0, 1.0]), 2)
-    >>> Y.shape, round(float((Y**2).sum()), 12)
-    ((3, 2), 6.0)
-    """
-    core, wrap = as_target(target)
-    seed = seed_of(seed)
-    return give(_core.random_start(core._core, resolve_rank(rank, core, seed), seed), wrap)
