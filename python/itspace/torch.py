@@ -16,78 +16,14 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.dlpack import from_dlpack
 
 import itspace
 from itspace import _compare, _core, _gate, _heads
-from itspace._arrays import covariance, integer, matrix
+from itspace._arrays import integer, matrix
+from itspace._torch_loss import bures_wasserstein_loss
+from itspace._torch_tensors import check_tensor, on_host, scalar_like, tensor_like
 
 __all__ = ["AlignLayer", "bures_wasserstein_loss"]
-
-
-def bures_wasserstein_loss(
-    Y: Tensor, target: Any, *, target_as: Literal["auto", "covariance", "features"] = "auto"
-) -> Tensor:
-    """W2^2(Y Y', Sigma), the squared Bures-Wasserstein distance of a factor to a target covariance.
-
-    The gradient is ``2 (Y - B)`` with ``B = Sigma Y (Y' Sigma Y)^(-1/2)``: one product with Sigma and r x r work, where
-    backpropagation through a matrix root of Sigma costs O(d^3) and gives NaN for a singular Sigma. This one is finite
-    there. At ``Y = 0`` it is 0, though 0 is no minimum: do not initialise a factor with zeros.
-
-    Parameters
-    ----------
-    Y : Tensor of shape (d, r)
-        The factor; its gradient is computed where it requires one.
-    target : itspace.Target, Tensor of shape (d, d), or Tensor of shape (n, d)
-        The target: an operator, a covariance, or features, one sample per row. The gradient of the loss with respect
-        to features (through their mean and their covariance) is computed where they require one; an operator and a
-        covariance are constants.
-    target_as : {"auto", "covariance", "features"}, default="auto"
-        What a tensor holds. By default a square one is a covariance and any other is features.
-
-    Returns
-    -------
-    Tensor
-        A scalar in the dtype of Y.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from itspace.torch import bures_wasserstein_loss
-    >>> Y = torch.tensor([[1.0], [0.0]], dtype=torch.float64, requires_grad=True)
-    >>> loss = bures_wasserstein_loss(Y, torch.diag(torch.tensor([4.0, 0.0], dtype=torch.float64)))
-    >>> loss.item()
-    1.0
-    >>> loss.backward()
-    >>> Y.grad.T
-    tensor([[-2.,  0.]], dtype=torch.float64)
-    """
-    if target_as not in ("auto", "covariance", "features"):
-        raise ValueError(f"target_as is {target_as!r}; it must be 'auto', 'covariance' or 'features'")
-    _check_tensor("Y", Y)
-    if not isinstance(target, Tensor):
-        if target_as != "auto":
-            raise ValueError(f"target_as is {target_as!r}, which is for tensors; the target is {type(target).__name__}")
-        return _FactorLoss.apply(Y, target)
-    _check_tensor("the target", target)
-    if target.dtype != Y.dtype:
-        raise TypeError(f"Y is {Y.dtype} and the target is {target.dtype}; convert one of them")
-    if target.device != Y.device:
-        raise ValueError(f"Y is on {Y.device} and the target on {target.device}; move one of them: target.to(Y.device)")
-    if target_as == "features" or (target_as == "auto" and target.shape[0] != target.shape[1]):
-        _check_samples(target, "the target")
-        return _FeaturesLoss.apply(Y, target)
-    if target.requires_grad:
-        raise ValueError(
-            "the target covariance requires a gradient, which is offered for features only; "
-            "detach it, or pass the features it came from"
-        )
-    try:
-        sigma = target if target.is_cuda else covariance(matrix(_array(target), "the target"), "the target")
-        known = itspace.Target.from_covariance(sigma)
-    except ValueError as error:  # here it can be said what else a tensor may be
-        raise ValueError(f"{error}. For a sample in each row pass target_as='features'") from None
-    return _FactorLoss.apply(Y, known)
 
 
 class AlignLayer(nn.Module):
@@ -249,8 +185,8 @@ class AlignLayer(nn.Module):
 
     def _shift(self) -> _gate.Shift:
         """What the two models say. Noise is that of normal samples; what clusters the source has is not known here."""
-        running = _on_host(self.factor), float(self.remainder)
-        reference = _on_host(self.reference_factor), float(self.reference_remainder)
+        running = on_host(self.factor), float(self.remainder)
+        reference = on_host(self.reference_factor), float(self.reference_remainder)
         squared_move = float(((self.mean - self.reference_mean).double() ** 2).sum())
         covariance = _compare.displacement(running, reference)
         variance = float((reference[0] ** 2).sum()) + self.dim * reference[1]
@@ -325,9 +261,9 @@ class AlignLayer(nn.Module):
         if seen.result is not None:  # None: no two samples that differ so far
             _check_outcome(seen.result)
             self.certified = bool(seen.result.certified)
-            self.factor.copy_(_tensor(self._stream.factor, self.factor))
+            self.factor.copy_(tensor_like(self._stream.factor, self.factor))
             self.remainder.fill_(self._stream.model(floor=self.floor).remainder)
-        self.mean.copy_(_tensor(self._stream.mean, self.mean))
+        self.mean.copy_(tensor_like(self._stream.mean, self.mean))
         self.samples.fill_(self._stream.effective_samples)
         self.num_batches_tracked.add_(1)
         self.refresh()
@@ -345,11 +281,11 @@ class AlignLayer(nn.Module):
         target = itspace.Target.from_features(self._as_state(features, name))
         factor = itspace.start_from(target, self.rank)
         remainder = itspace.model_of(target, factor, floor=self.floor).remainder
-        return _tensor(target.mean, self.mean), _tensor(factor, self.factor), remainder
+        return tensor_like(target.mean, self.mean), tensor_like(factor, self.factor), remainder
 
     def _as_state(self, features: Tensor, name: str) -> Any:
         """On the host, where the state is made, and in its dtype."""
-        _check_tensor(name, features)
+        check_tensor(name, features)
         if features.device != self.factor.device:
             raise ValueError(
                 f"{name} is on {features.device} and the state of the layer on {self.factor.device}; move one of them: "
@@ -367,17 +303,17 @@ class AlignLayer(nn.Module):
             if self.num_batches_tracked == 0:
                 raise ValueError("the layer has a reference but has seen no batch; run the target through it first")
             running, reference = (
-                itspace.LowRankGaussian(_on_host(factor), _on_host(mean), float(remainder))
+                itspace.LowRankGaussian(on_host(factor), on_host(mean), float(remainder))
                 for factor, mean, remainder in (
                     (self.factor, self.mean, self.remainder),
                     (self.reference_factor, self.reference_mean, self.reference_remainder),
                 )
             )
             parts = itspace.TransportMap.from_models(running, reference, kind=self.map).parts()
-            scalar, basis = float(parts["scalar"]), _tensor(parts["basis"], self.factor)
-            core = _tensor(parts["core"], self.factor)
+            scalar, basis = float(parts["scalar"]), tensor_like(parts["basis"], self.factor)
+            core = tensor_like(parts["core"], self.factor)
             update = (core - torch.eye(len(core), dtype=core.dtype, device=core.device).mul(scalar)).T @ basis.T
-            self._map = (_scalar(scalar, core), basis, update, self.mean, self.reference_mean)
+            self._map = (scalar_like(scalar, core), basis, update, self.mean, self.reference_mean)
         return self._map
 
     def get_extra_state(self) -> Tensor:
@@ -402,39 +338,6 @@ class AlignLayer(nn.Module):
         return {**self.__dict__, "_map": None}
 
 
-class _FactorLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, Y: Tensor, target: Any) -> Tensor:
-        objective, gradient = itspace.objective_and_gradient(_array(Y), target)
-        ctx.save_for_backward(_tensor(gradient, Y))
-        return _scalar(objective, Y)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, None]:
-        (gradient,) = ctx.saved_tensors
-        return upstream * gradient, None
-
-
-class _FeaturesLoss(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, Y: Tensor, features: Tensor) -> Tensor:
-        if not ctx.needs_input_grad[1]:
-            target = itspace.Target.from_features(_array(features))
-            objective, gradient = itspace.objective_and_gradient(_array(Y), target)
-            ctx.save_for_backward(_tensor(gradient, Y), None)
-        else:
-            objective, gradient, of_features = itspace.objective_and_features_gradient(_array(Y), _array(features))
-            ctx.save_for_backward(_tensor(gradient, Y), _tensor(of_features, features))
-        return _scalar(objective, Y)
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor, Tensor | None]:
-        gradient, of_features = ctx.saved_tensors
-        return upstream * gradient, None if of_features is None else upstream * of_features
-
-
 def _answers(answer: Any) -> np.ndarray[Any, Any]:
     """Labels or probabilities; rows of a float tensor that are no probabilities are logits."""
     values = answer.detach().cpu() if isinstance(answer, Tensor) else torch.as_tensor(answer)
@@ -448,45 +351,6 @@ def _answers(answer: Any) -> np.ndarray[Any, Any]:
     return answers
 
 
-def _check_tensor(name: str, tensor: Any) -> None:
-    if not isinstance(tensor, Tensor):
-        raise TypeError(f"{name} is {type(tensor).__name__}; it must be a torch.Tensor")
-    if tensor.device.type not in ("cpu", "cuda"):
-        raise ValueError(f"{name} is on {tensor.device}; itspace.torch works on the CPU and on CUDA devices: call .cpu()")
-    if tensor.dtype not in (torch.float32, torch.float64):
-        raise TypeError(f"{name} is {tensor.dtype}; it must be float32 or float64: call .float() or .double()")
-    if tensor.layout != torch.strided:
-        raise TypeError(f"{name} is of layout {tensor.layout}; it must be dense: call .to_dense()")
-    if tensor.ndim != 2:
-        raise ValueError(f"{name} has shape {tuple(tensor.shape)}; it must have two dimensions")
-
-
 def _check_outcome(result: Any) -> None:
     if result.status == "not_finite":
         raise ValueError("a product with the batch's covariance is not finite; scale the input down")
-
-
-def _check_samples(features: Tensor, name: str) -> None:
-    """Those of a GPU are looked at there, when a target is made of them."""
-    if not features.is_cuda:
-        _core.check_samples(matrix(_array(features), name), name)
-
-
-def _array(tensor: Tensor) -> Any:
-    """What the package takes: the tensor's own memory as a NumPy array (tensor.numpy() would ask for the NumPy that
-    PyTorch was built with), or the tensor itself where it is on a GPU."""
-    return tensor.detach() if tensor.is_cuda else np.from_dlpack(tensor.detach())
-
-
-def _on_host(tensor: Tensor) -> Any:
-    """A small tensor in float64, for what is made on the host."""
-    return np.from_dlpack(tensor.detach().double().cpu())
-
-
-def _tensor(array: Any, like: Tensor) -> Tensor:
-    tensor = array if isinstance(array, Tensor) else from_dlpack(array)
-    return tensor.to(like)
-
-
-def _scalar(value: Any, like: Tensor) -> Tensor:
-    return torch.tensor(float(value), dtype=like.dtype, device=like.device)

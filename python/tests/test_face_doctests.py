@@ -11,7 +11,8 @@ MODULES = [
     ("sklearn", "sklearn", 3),
     ("cluster", "sklearn", 4),
     ("_domains", "sklearn", 2),
-    ("torch", "torch", 10),
+    ("torch", "torch", 12),
+    ("_torch_loss", "torch", 7),
     ("dask", "dask", 6),
     ("_dask_aligner", "dask", 6),
 ]
