@@ -10,7 +10,7 @@ True
 `itspace.sklearn` (an estimator), `itspace.cluster` (k-means of covariances), `itspace.torch` (a loss and a layer),
 `itspace.mpi` (samples spread over processes) and `itspace.dask` (rows on a cluster) are imported when asked for.
 """
-from ._align import AlignResult, ResolutionWarning, align, objective_and_features_gradient, objective_and_gradient, verify
+from ._align import align
 from ._barycenter import BarycenterResult, barycenter
 from ._batch import BatchResult, align_batch
 from ._core import version as _version
@@ -28,15 +28,18 @@ from ._distance import (
     truncate_factor,
 )
 from ._follow import FollowGate
+from ._gradient import objective_and_features_gradient, objective_and_gradient
 from ._map import TransportMap
 from ._models import LowRankGaussian, model_of, model_of_features
 from ._online import Drift, Observation, OnlineAligner
+from ._result import AlignResult, ResolutionWarning
 from ._seen import Kept, Seen, SeenShift, seen_shift
 from ._shift import MovedDirection, ShiftOutcome, ShiftTest, shift_test
 from ._starts import auto_rank, random_start, start_from
 from ._target import Target
 from ._threads import set_threads, thread_limit, threads
 from ._types import CovarianceOperator
+from ._verify import verify
 
 __version__: str = _version()
 

@@ -8,9 +8,10 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _core
-from ._align import STATUS_WARNING, AlignResult, Callback, ResolutionWarning, _in_library, _record_of
+from ._align import Callback, in_library
 from ._arrays import Wrap, integer, number, seed_of, take, vector
 from ._as_target import as_target, in_precision, with_blocks
+from ._result import STATUS_WARNING, AlignResult, ResolutionWarning, record_of
 from ._target import Target
 from ._types import Array, Covariance, Precision
 
@@ -53,7 +54,7 @@ class BarycenterResult(AlignResult):
 
 
 def _restore(factor: Any, trace: Dict[str, Any], iterates: List[Any], *more: Any) -> BarycenterResult:
-    return BarycenterResult(factor, _record_of(trace), iterates, *more)
+    return BarycenterResult(factor, record_of(trace), iterates, *more)
 
 
 def _each(targets: Any) -> List[Any]:
@@ -165,7 +166,7 @@ def barycenter(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is a {type(callback).__name__}; it must be callable as callback(step, factor)")
     if callback is not None and wrap is not None:
-        callback = _in_library(callback, wrap)
+        callback = in_library(callback, wrap)
     given = None if weights is None else vector(weights, "weights")
     factor, record, iterates, shares, normalised, *more = _core.barycenter(
         [target._core for target in made], given, first, integer(rank, "rank"), integer(steps, "steps"),

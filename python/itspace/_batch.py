@@ -9,8 +9,9 @@ from typing import Any, Dict, List, Literal, Optional, Union
 import numpy as np
 
 from . import _core
-from ._align import AlignResult, ResolutionWarning, step_options
+from ._align import step_options
 from ._arrays import give, integer, seed_of, take
+from ._result import AlignResult, ResolutionWarning
 from ._types import Array, Precision, Route, Solver
 
 _FAILED = ("certificate_failed", "not_finite", "not_a_covariance", "not_run")

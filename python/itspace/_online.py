@@ -12,10 +12,11 @@ from typing import Any, Dict, List, Literal, Mapping, NamedTuple, Optional, Tupl
 import numpy as np
 
 from . import _core
-from ._align import AlignResult, step_options
+from ._align import step_options
 from ._arrays import integer, number, seed_of, take, vector
 from ._map import TransportMap
 from ._models import LowRankGaussian
+from ._result import AlignResult
 from ._seen import Kept
 from ._types import Array, MapKind
 

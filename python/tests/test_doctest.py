@@ -9,7 +9,7 @@ import pytest
 import itspace
 
 
-MODULES = ("", "._align", "._distance", "._map", "._models", "._seen", "._starts", "._target")
+MODULES = ("", "._align", "._distance", "._gradient", "._map", "._models", "._seen", "._starts", "._target", "._verify")
 
 
 @pytest.mark.parametrize("name", ["itspace" + module for module in MODULES])
