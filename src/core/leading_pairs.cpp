@@ -130,7 +130,7 @@ class Krylov {
     const Index lines = (std::max(cols, std::min(most_cols(dim_), std::max(20 * block_, 2 * cols_))) + 7) / in_line;
     for (Block<double>* held : {&q_, &s_}) {
       Block<double> larger(dim_, in_line * (lines | 1));
-      larger.leftCols(cols_) = held->leftCols(cols_);
+      if (cols_ > 0) larger.leftCols(cols_) = held->leftCols(cols_);
       *held = std::move(larger);
     }
     h_.conservativeResize(q_.cols(), q_.cols());
