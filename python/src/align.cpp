@@ -5,9 +5,7 @@
 #include <itspace/verify.hpp>
 
 #include "core/require.hpp"
-#include "interrupt.hpp"
 #include "module.hpp"
-#include "on_step.hpp"
 #include "options.hpp"
 #include "run_outcome.hpp"
 #include "target.hpp"
@@ -24,29 +22,19 @@
 namespace itspace::python {
 namespace {
 
-template <Storage Scalar>
-nb::object run(TargetRef<Scalar> target, bool mixed, const std::optional<AnyArray>& start, Index rank,
-               const AlignOptions& options, const nb::object& callback) {
-  std::optional<MatrixView<Scalar>> first;
-  if (start) first.emplace(start_of_run<Scalar>(*start, rank));
-  SignalCheck signals;
-  const OnStep<Scalar> on_step = on_step_calling<Scalar>(callback, signals);
-  Result<Scalar> result;
-  {
-    const nb::gil_scoped_release unlocked;
-    result = first ? align<Scalar>(target, *first, options, on_step) : align<Scalar>(target, rank, options, on_step);
-  }
-  return outcome_of<Scalar>(std::move(result), mixed);
-}
-
 nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& start, Index rank, Index steps,
                      std::optional<double> alpha, std::optional<double> lambda, bool line_search,
                      const std::string& solver, const std::string& route, std::optional<Index> guard,
                      std::uint64_t seed, const nb::object& callback, bool keep_iterates) {
   AlignOptions options = align_options(steps, alpha, lambda, line_search, solver, route, guard, seed);
   options.keep_iterates = keep_iterates;
-  return std::visit([&](const auto& ref) { return run(ref, target.mixed, start, rank, options, callback); },
-                    target.ref);
+  return std::visit(
+      [&]<class Scalar>(TargetRef<Scalar> ref) {
+        return outcome_of_run<Scalar>(start, rank, target.mixed, callback, [&](const auto& first, const auto& on_step) {
+          return first ? align<Scalar>(ref, *first, options, on_step) : align<Scalar>(ref, rank, options, on_step);
+        });
+      },
+      target.ref);
 }
 
 // `given` is the factor in the type that it was saved in, whose checksum a trace may name; `factor` has the target's.

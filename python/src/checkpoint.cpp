@@ -6,9 +6,7 @@
 #include <itspace/io.hpp>
 
 #include "core/require.hpp"
-#include "interrupt.hpp"
 #include "module.hpp"
-#include "on_step.hpp"
 #include "options.hpp"
 #include "run_outcome.hpp"
 #include "target.hpp"
@@ -73,16 +71,9 @@ nb::object align_any(const AnyTarget& target, const std::optional<AnyArray>& sta
   }
   return std::visit(
       [&]<class Scalar>(TargetRef<Scalar> ref) {
-        std::optional<MatrixView<Scalar>> first;
-        if (start) first.emplace(start_of_run<Scalar>(*start, rank));
-        SignalCheck signals;
-        const OnStep<Scalar> on_step = on_step_calling<Scalar>(callback, signals);
-        Result<Scalar> result;
-        {
-          const nb::gil_scoped_release unlocked;
-          result = run_from<Scalar>(ref, first, rank, options, file, on_step);
-        }
-        return outcome_of<Scalar>(std::move(result), target.mixed);
+        return outcome_of_run<Scalar>(start, rank, target.mixed, callback, [&](const auto& first, const auto& on_step) {
+          return run_from<Scalar>(ref, first, rank, options, file, on_step);
+        });
       },
       target.ref);
 }

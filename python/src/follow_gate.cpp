@@ -4,6 +4,7 @@
 
 #include "arrays.hpp"
 #include "core/require.hpp"
+#include "models.hpp"
 #include "module.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -19,20 +20,12 @@
 namespace itspace::python {
 namespace {
 
-// As the package hands them over (_models.model_arrays, _gate.Shift, _compare.Clusters).
-using ModelArrays = std::tuple<Matrix<double>, Vector, double, std::optional<Vector>, bool, double>;
+// As the package hands them over (_gate.Shift, _compare.Clusters).
 using Moments = std::tuple<double, double, double, double, double, std::optional<double>>;
 using Clusters = std::tuple<Matrix<double>, Vector>;
 
-LowRankGaussian model_of_arrays(const ModelArrays& given) {
-  const auto& [factor, mean, remainder, deviations, standardised, samples] = given;
-  LowRankGaussian model{view<double>(factor), copy_of(mean), remainder, {}, standardised, samples};
-  if (deviations) model.deviations = copy_of(*deviations);
-  return model;
-}
-
-nb::object shift_out(const ModelArrays& source, const ModelArrays& stream, const std::optional<Clusters>& clusters) {
-  const LowRankGaussian to = model_of_arrays(source), from = model_of_arrays(stream);
+nb::object shift_out(const ModelTuple& source, const ModelTuple& stream, const std::optional<Clusters>& clusters) {
+  const LowRankGaussian to = model_from(source), from = model_from(stream);
   std::optional<ClusterMeans> known;
   if (clusters) known = ClusterMeans{view<double>(std::get<0>(*clusters)), copy_of(std::get<1>(*clusters))};
   FollowedShift shift;

@@ -7,6 +7,7 @@
 #include <itspace/transport_map.hpp>
 
 #include "core/require.hpp"
+#include "models.hpp"
 #include "module.hpp"
 #include "target.hpp"
 
@@ -42,17 +43,6 @@ double remainder_of(const AnyTarget& target, const AnyArray& factor, const Vecto
         return model_of<Scalar>(ref, y, copied, ModelOptions{.floor = floor, .shrinkage = shrinkage}).remainder;
       },
       target.ref);
-}
-
-Eigen::VectorXd given_or_empty(const std::optional<Vector>& values) {
-  return values ? Eigen::VectorXd(copy_of(*values)) : Eigen::VectorXd();
-}
-
-// A model as the package hands it over: factor, mean, remainder, deviations or None, standardised, samples or 0.
-using ModelTuple = std::tuple<Matrix<double>, Vector, double, std::optional<Vector>, bool, double>;
-LowRankGaussian model_from(const ModelTuple& given) {
-  const auto& [factor, mean, remainder, deviations, standardised, samples] = given;
-  return {view<double>(factor), copy_of(mean), remainder, given_or_empty(deviations), standardised, samples};
 }
 
 TransportMap from_models(const ModelTuple& from, const ModelTuple& to, const std::string& kind, double kept_mean,

@@ -8,8 +8,11 @@
 
 #include "arrays.hpp"
 #include "core/require.hpp"
+#include "interrupt.hpp"
+#include "on_step.hpp"
 #include "trace.hpp"
 
+#include <optional>
 #include <utility>
 
 namespace itspace::python {
@@ -33,6 +36,22 @@ nb::object outcome_of(Result<Scalar> result, bool mixed) {
   nb::list iterates;
   for (auto& iterate : result.iterates) iterates.append(to_numpy<Scalar>(std::move(iterate)));
   return nb::make_tuple(to_numpy<Scalar>(std::move(result.factor)), nb::cast(std::move(result.trace)), iterates);
+}
+
+// The outcome of run(start or nothing, on_step), which is made without Python's lock.
+template <Storage Scalar, class Run>
+nb::object outcome_of_run(const std::optional<AnyArray>& start, Index rank, bool mixed, const nb::object& callback,
+                          const Run& run) {
+  std::optional<MatrixView<Scalar>> first;
+  if (start) first.emplace(start_of_run<Scalar>(*start, rank));
+  SignalCheck signals;
+  const OnStep<Scalar> on_step = on_step_calling<Scalar>(callback, signals);
+  Result<Scalar> result;
+  {
+    const nb::gil_scoped_release unlocked;
+    result = run(first, on_step);
+  }
+  return outcome_of<Scalar>(std::move(result), mixed);
 }
 
 }  // namespace itspace::python
