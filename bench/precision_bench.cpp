@@ -47,13 +47,14 @@ void time_steps(benchmark::State& state, TargetRef<Scalar> target, const Block<S
 template <Storage Scalar, Storage Data>
 void dense_step(benchmark::State& state) {
   const auto& problem = Problem<Data>::instance();
-  time_steps<Scalar>(state, DenseTarget<Scalar, Data>(borrow(problem.sigma)), problem.start.template cast<Scalar>());
+  const DenseTarget<Scalar, Data> target(borrow(problem.sigma));
+  time_steps<Scalar>(state, target, problem.start.template cast<Scalar>());
 }
 template <Storage Scalar, Storage Data>
 void features_step(benchmark::State& state) {
   const auto& problem = Problem<Data>::instance();
-  time_steps<Scalar>(state, FeaturesTarget<Scalar, Data>(borrow(problem.features)),
-                     problem.start.template cast<Scalar>());
+  const FeaturesTarget<Scalar, Data> target(borrow(problem.features));
+  time_steps<Scalar>(state, target, problem.start.template cast<Scalar>());
 }
 
 BENCHMARK(dense_step<float, float>)->Name("dense_step_float32")->UseManualTime();
