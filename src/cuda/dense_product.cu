@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(fused_threads, 1)
   product.run(arguments.y, false, w_rows);
   const Out<T>& out = arguments.out;
   for (int e = threadIdx.x; e < product.rows() * R; e += fused_threads)
-    if (e % R < out.cols) out.data[(product.first_row() + e / R) * out.stride + e % R] = w_rows[e];
+    if (e % R < out.cols) out.data[(product.row(e / R)) * out.stride + e % R] = w_rows[e];
 #endif
 }
 
@@ -49,18 +49,17 @@ template <class T, int R>
 bool launch_columns(cudaStream_t stream, const Limits& limits, const In<T>& sigma, const In<T>& y, const Out<T>& out,
                     T* scratch) {
   const int dim = static_cast<int>(sigma.rows);
-  const ProductLayout<T, R> layout(dim, limits, sizeof(RowShared<T, R>), R * sizeof(T), false);
-  ProductArguments<T, R> arguments{{}, layout.rows, scratch, out};
-  if (!layout.fits ||
-      !describe_sigma(sigma.data, static_cast<std::size_t>(sigma.stride), dim, layout.tile_rows, &arguments.sigma))
+  const RowPlan<T, R> plan(dim, limits, sizeof(RowShared<T, R>), R * sizeof(T), false);
+  ProductArguments<T, R> arguments{{}, plan.layout, scratch, out};
+  if (!plan.fits ||
+      !describe_sigma(sigma.data, static_cast<std::size_t>(sigma.stride), dim, plan.box, &arguments.sigma))
     return false;
   launch_for_each(stream, static_cast<Index>(padded_rows(dim)), R, LayOut<T, R>{y, scratch},
                   "laying out a block for a product");
   const auto kernel = multiply_rows<T, R>;
-  check(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(layout.shared_bytes)),
-      "asking for shared memory");
-  kernel<<<static_cast<unsigned>(layout.blocks), fused_threads, layout.shared_bytes, stream>>>(arguments);
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(plan.shared_bytes)),
+        "asking for shared memory");
+  kernel<<<static_cast<unsigned>(plan.blocks), fused_threads, plan.shared_bytes, stream>>>(arguments);
   check_launch("launching a product");
   return true;
 }

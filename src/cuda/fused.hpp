@@ -2,11 +2,11 @@
 //
 // All steps of the paper's solver on a dense Sigma in one launch: nothing comes back to the host between them.
 //
-// Each block of threads has some rows of Sigma, in shared memory where they fit. A step is W = Sigma Y by rows; G =
-// Y'W, summed over blocks in fixed point, so that the order does not matter and the same inputs give the same bits; a
-// barrier over the grid; M = G^(-1/2) by products in double, which every block makes for itself from the same numbers;
-// the rows of B = W M and of Y+ = (1 - alpha) Y + alpha B; a second barrier. The last block logs what the certificate
-// of each iterate is made of.
+// Each block of threads, or two of them together, has some rows of Sigma, in shared memory where they fit. A step is
+// W = Sigma Y by rows; G = Y'W, summed over blocks in fixed point, so that the order does not matter and the same
+// inputs give the same bits; a barrier over the grid; M = G^(-1/2) by products in double, which every block makes for
+// itself from the same numbers; the rows of B = W M and of Y+ = (1 - alpha) Y + alpha B; a second barrier. The last
+// block logs what the certificate of each iterate is made of, while the next root is found.
 //
 // For devices of compute capability 9, whose copy engine it needs, and up to 32 columns. Where it meets what it cannot
 // certify (a direction at rounding level, a root that does not converge) it stops, and says so.
@@ -31,11 +31,12 @@ struct FusedJob {
   const T* sigma;  // by rows, `stride` apart; both a multiple of 16 bytes
   std::size_t stride;
   int dim, rank, steps;
-  T* y;  // the start, overwritten by the best iterate
-  std::size_t y_stride;
-  double y_squared;  // of the start
-  double alpha;      // in (0, 2)
-  double trace;      // of Sigma
+  const T* start;
+  std::size_t start_stride;
+  T* best;  // where the best iterate goes
+  std::size_t best_stride;
+  double alpha;  // in (0, 2)
+  double trace;  // of Sigma
   const FusedPolynomial* polynomials;
   int polynomial_count;
 };

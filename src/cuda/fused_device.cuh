@@ -12,6 +12,12 @@ namespace itspace::cuda::kernels {
 __device__ __forceinline__ unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
+__device__ __forceinline__ void make_barrier(unsigned long long* barrier, unsigned arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+__device__ __forceinline__ void arrive(unsigned long long* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
 __device__ __forceinline__ void expect_bytes(unsigned long long* arrived, unsigned bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(arrived)), "r"(bytes)
                : "memory");
@@ -42,6 +48,10 @@ __device__ __forceinline__ void fence_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
 
+__device__ __forceinline__ void fence_global_copies() {
+  asm volatile("fence.proxy.async.global;" ::: "memory");
+}
+
 // All blocks are resident: whoever arrives last lets the others go.
 __device__ inline void grid_barrier(unsigned* counter, unsigned& epoch) {
   __syncthreads();
@@ -58,10 +68,21 @@ __device__ inline void grid_barrier(unsigned* counter, unsigned& epoch) {
   __syncthreads();
 }
 
-// The sum over a warp.
-__device__ __forceinline__ double warp_sum(double v) {
+// The sums over a warp of N values, which are on their way together.
+template <int N>
+__device__ __forceinline__ void warp_sums(double (&v)[N]) {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset >>= 1) v += __shfl_xor_sync(~0u, v, offset);
+  for (int offset = 16; offset > 0; offset >>= 1) {
+    double of_others[N];
+#pragma unroll
+    for (int n = 0; n < N; ++n) of_others[n] = __shfl_xor_sync(~0u, v[n], offset);
+#pragma unroll
+    for (int n = 0; n < N; ++n) v[n] += of_others[n];
+  }
+}
+__device__ __forceinline__ double warp_largest(double v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset >>= 1) v = fmax(v, __shfl_xor_sync(~0u, v, offset));
   return v;
 }
 
@@ -85,8 +106,7 @@ __device__ __forceinline__ void scatter_sums(T (&v)[N], int lane, int& kept) {
 template <int N, int Warps>
 __device__ void block_sums(double (&v)[N], double (&scratch)[Warps][4]) {
   __syncthreads();
-#pragma unroll
-  for (int n = 0; n < N; ++n) v[n] = warp_sum(v[n]);
+  warp_sums(v);
   if ((threadIdx.x & 31) == 0)
 #pragma unroll
     for (int n = 0; n < N; ++n) scratch[threadIdx.x >> 5][n] = v[n];

@@ -5,6 +5,7 @@
 
 #include "cuda/fused.hpp"
 #include "cuda/row_product.cuh"
+#include "cuda/warp_root.cuh"
 
 namespace itspace::cuda::kernels {
 
@@ -12,12 +13,20 @@ namespace itspace::cuda::kernels {
 template <int R>
 constexpr int m_stride = R + 4;
 
+struct Root {
+  double nuclear_norm, orthogonality, asymmetry, norm_squared, trace, g_norm;
+  double largest_squared;  // a bound of ||M||_2^2
+  int products;
+  bool converged;
+};
+
 template <int R>
 struct RootWorkspace {
-  alignas(16) double g[R * m_stride<R>], z[2][R * m_stride<R>], t[R * m_stride<R>], u[R * m_stride<R>],
-      m[R * m_stride<R>];
+  alignas(16) double g[R * m_stride<R>], t[R * m_stride<R>], u[R * m_stride<R>], m[R * m_stride<R>];
+  alignas(16) double z[2][R == 16 ? 1 : R * m_stride<R>];  // (of root_by_block)
   double sums[warps][4];
   FusedPolynomial polynomials[most_fused_polynomials];
+  Root found;  // by one warp, for the others
 };
 
 // The first of the two entries, side by side, that this thread holds of an 8 x 8 tile of a product.
@@ -30,12 +39,6 @@ __device__ __forceinline__ int2 tile_place(int tile, int lane) {
 // Tiles are shared out over the warps.
 template <int R>
 constexpr int tile_count = (R / 8) * (R / 8);
-
-struct Root {
-  double nuclear_norm, orthogonality, asymmetry, norm_squared, trace, g_norm;
-  int products;
-  bool converged;
-};
 
 enum class Side { plain, transposed };
 
@@ -71,12 +74,31 @@ __device__ __forceinline__ void put(double* to, double c0, double c1) {
   *reinterpret_cast<double2*>(to) = {c0, c1};
 }
 
+constexpr int most_more_rounds = 12;          // after the last polynomial
+constexpr double most_orthogonality = 1e-10;  // of ||M'GM - I||_F: converged
+
+// ||G^2||_F^(1/2) >= lambda_max(G) from the sum of squares of G^2. A few digits will do. The exponent is taken apart,
+// since squares are beyond float's range.
+[[maybe_unused]] __device__ __forceinline__ double fourth_root(double squares) {
+  const int exponent = (ilogb(squares) / 4) * 4;
+  return ldexp(static_cast<double>(1.00001f * sqrtf(sqrtf(static_cast<float>(ldexp(squares, -exponent))))),
+               exponent / 4);
+}
+
+// The last polynomial for an interval that begins at or below `lowest`.
+[[maybe_unused]] __device__ __forceinline__ int first_polynomial(const FusedPolynomial* polynomials, int count,
+                                                                 double lowest) {
+  const int lane = threadIdx.x & 31;
+  const unsigned fit = __ballot_sync(~0u, lane < count && (lane == 0 || polynomials[lane].lowest <= lowest));
+  return 31 - __clz(static_cast<int>(fit));
+}
+
 // shared.m <- shared.g^(-1/2), shortened to feasibility, and its square in shared.t: the iteration of core/polar.hpp on
 // X = G^(1/2) Z, of which only X'X = Z'GZ is needed. `lowest` is a guess of sqrt(lambda_min/lambda_max); where it is
 // above the truth it costs rounds. By all threads of the block; the workspace is what the block's shared memory begins
 // with. Not inlined: the registers that it needs are not those of the product.
 template <int R>
-__device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, int rank) {
+__device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, int rank) {
   extern __shared__ __align__(128) unsigned char memory[];
   RootWorkspace<R>& shared = *reinterpret_cast<RootWorkspace<R>*>(memory);
   constexpr int ld = m_stride<R>, mine = tile_count < R >> warps ? tile_count<R> / warps : 1;
@@ -91,18 +113,11 @@ __device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, i
     squares[0] += c0 * c0 + c1 * c1;
   });
   block_sums(squares, shared.sums);
-  // A few digits will do. The exponent is taken apart, since squares are beyond float's range.
   if (!(squares[0] > 0) || !isfinite(squares[0])) return root;
-  const int exponent = (ilogb(squares[0]) / 4) * 4;
-  const double bound = ldexp(
-      static_cast<double>(1.00001f * sqrtf(sqrtf(static_cast<float>(ldexp(squares[0], -exponent))))), exponent / 4);
+  const double bound = fourth_root(squares[0]);
   root.g_norm = bound;
   const double inverse = __drcp_rn(bound), scale_squared = inverse;  // T = scale_squared Z'GZ
-  // The last polynomial for an interval that begins at or below `lowest`.
-  const int lane_of = threadIdx.x & 31;
-  const unsigned fit =
-      __ballot_sync(~0u, lane_of < polynomial_count && (lane_of == 0 || shared.polynomials[lane_of].lowest <= lowest));
-  int next = 31 - __clz(static_cast<int>(fit));
+  int next = first_polynomial(shared.polynomials, polynomial_count, lowest);
   int now = 0;  // which of shared.z holds Z
   const auto polynomial_of = [&](const FusedPolynomial& p, int2 at, double t0, double t1, double f0, double f1,
                                  double* to) {
@@ -120,7 +135,6 @@ __device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, i
   }
   root.products = 1;
   __syncthreads();
-  constexpr int most_more = 12;
   for (int more = 0;;) {
     ++next;
     const bool last = next >= polynomial_count;
@@ -161,12 +175,12 @@ __device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, i
       block_sums(more_sums, shared.sums);
       const double scale = sqrt(scale_squared);
       root.orthogonality = sqrt(sums[0]);
-      root.norm_squared = scale_squared * sums[1];
+      root.norm_squared = root.largest_squared = scale_squared * sums[1];
       root.trace = scale * sums[2];
       root.nuclear_norm = scale * more_sums[0];
       root.asymmetry = scale * sqrt(more_sums[1]);
-      root.converged = root.orthogonality < 1e-10;
-      if (root.converged || more >= most_more || !(root.orthogonality < 1e3)) break;
+      root.converged = root.orthogonality < most_orthogonality;
+      if (root.converged || more >= most_more_rounds || !(root.orthogonality < 1e3)) break;
       ++more;
     }
     __syncthreads();
@@ -193,6 +207,117 @@ __device__ __noinline__ Root inverse_root(int polynomial_count, double lowest, i
                               [&](int, int2 at, double c0, double c1) { put(shared.t + at.x * ld + at.y, c0, c1); });
   __syncthreads();
   return root;
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // for its tensor cores' larger products
+// The same for R = 16 by one warp; it holds A = M'.
+[[maybe_unused]] __device__ __noinline__ void root_by_warp(int polynomial_count, double lowest, int rank) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  RootWorkspace<16>& shared = *reinterpret_cast<RootWorkspace<16>*>(memory);
+  constexpr int ld = m_stride<16>;
+  Root root{};
+  const WarpMatrix g = get(shared.g, ld);
+  const WarpMatrix g_squared = times_transposed(g, g);
+  double squares[1] = {0};
+  for_each_entry(
+      [&](WarpPlace, int j, int i) { squares[0] = fma(g_squared.of[j][i], g_squared.of[j][i], squares[0]); });
+  warp_sums(squares);
+  if (!(squares[0] > 0) || !isfinite(squares[0])) {
+    if ((threadIdx.x & 31) == 0) shared.found = root;
+    return;
+  }
+  root.g_norm = fourth_root(squares[0]);
+  const double inverse = __drcp_rn(root.g_norm), scale = sqrt(inverse);  // T = inverse A G A'
+  int next = first_polynomial(shared.polynomials, polynomial_count, lowest);
+  const auto polynomial = [](const FusedPolynomial& p, const WarpMatrix& t, double of_t, const WarpMatrix& t_squared) {
+    WarpMatrix s;
+    for_each_entry([&](WarpPlace at, int j, int i) {
+      s.of[j][i] =
+          fma(of_t * of_t * p.c, t_squared.of[j][i], fma(of_t * p.b, t.of[j][i], at.row == at.column ? p.a : 0.0));
+    });
+    return s;
+  };
+  WarpMatrix a = polynomial(shared.polynomials[next], g, inverse, g_squared), h, h_transposed{};
+  double sums[5];  // ||T - I||^2, ||A||^2, tr A, tr H, ||(H - H')/2||^2
+  root.products = 1;
+  for (int more = 0;;) {
+    ++next;
+    const bool last = next >= polynomial_count;
+    put(a, shared.u, ld);  // for its transpose
+    __syncwarp();
+    h = times_transposed(a, g);  // M'G
+    if (last) {
+      put(h, shared.t, ld);
+      __syncwarp();
+      h_transposed = get_transposed(shared.t, ld);
+    }
+    WarpMatrix t = times_transposed(h, a);
+    for_each_entry([&](WarpPlace, int j, int i) { t.of[j][i] *= inverse; });
+    root.products += 2;
+    if (last) {
+      for (double& sum : sums) sum = 0;
+      for_each_entry([&](WarpPlace at, int j, int i) {
+        const bool diagonal = at.row == at.column;
+        const double e = t.of[j][i] - (diagonal ? 1 : 0);
+        const double skew = 0.5 * (h.of[j][i] - h_transposed.of[j][i]);
+        sums[0] = fma(e, e, sums[0]);
+        sums[4] = fma(skew, skew, sums[4]);
+        if (at.row < rank) {
+          sums[1] = fma(a.of[j][i], a.of[j][i], sums[1]);
+          sums[2] += diagonal ? a.of[j][i] : 0;
+          sums[3] += diagonal ? h.of[j][i] : 0;
+        }
+      });
+      warp_sums(sums);
+      root.orthogonality = sqrt(sums[0]);
+      root.converged = root.orthogonality < most_orthogonality;
+      if (root.converged || more >= most_more_rounds || !(root.orthogonality < 1e3)) break;
+      ++more;
+    }
+    const FusedPolynomial p = shared.polynomials[last ? polynomial_count - 1 : next];
+    const WarpMatrix s = polynomial(p, t, 1, times_transposed(t, t));
+    a = times_transposed(s, get_transposed(shared.u, ld));  // M <- M S
+    root.products += 2;
+    __syncwarp();
+  }
+  const WarpMatrix m = get_transposed(shared.u, ld);
+  root.norm_squared = inverse * sums[1];
+  root.trace = scale * sums[2];
+  root.nuclear_norm = scale * sums[3];
+  root.asymmetry = scale * sqrt(sums[4]);
+  // ||I + E|| <= 1 + e with e = ||E||_F, and (1 - e/2)^2 (1 + e) <= 1: shortened by that, M is feasible.
+  const double feasible = scale * (1 - 0.5 * root.orthogonality);
+  WarpMatrix m_squared = times_transposed(m, a);
+  for_each_entry([&](WarpPlace, int j, int i) { m_squared.of[j][i] *= feasible * feasible; });
+  for_each_entry([&](WarpPlace at, int j, int i) { shared.m[at.row * ld + at.column] = feasible * m.of[j][i]; });
+  put(m_squared, shared.t, ld);
+  double squares_of_squared[1] = {0};
+  for_each_entry([&](WarpPlace, int j, int i) {
+    squares_of_squared[0] = fma(m_squared.of[j][i], m_squared.of[j][i], squares_of_squared[0]);
+  });
+  warp_sums(squares_of_squared);
+  root.largest_squared = sqrt(squares_of_squared[0]);  // ||M^2||_F
+  if ((threadIdx.x & 31) == 0) shared.found = root;
+}
+
+#endif
+
+// The root for all threads; `meanwhile` is what they do beside it where one warp finds it.
+template <int R, class Meanwhile>
+__device__ __forceinline__ Root inverse_root(int polynomial_count, double lowest, int rank, Meanwhile meanwhile) {
+  if constexpr (R == 16) {
+    extern __shared__ __align__(128) unsigned char memory[];
+    if (threadIdx.x < 32) {
+      root_by_warp(polynomial_count, lowest, rank);
+    } else {
+      meanwhile();
+    }
+    __syncthreads();
+    return reinterpret_cast<RootWorkspace<R>*>(memory)->found;
+  } else {
+    meanwhile();
+    return root_by_block<R>(polynomial_count, lowest, rank);
+  }
 }
 
 }  // namespace itspace::cuda::kernels

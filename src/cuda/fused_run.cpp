@@ -94,25 +94,24 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
   const kernels::FusedPlan plan = kernels::plan_fused<Scalar>(static_cast<int>(dim), static_cast<int>(rank), steps);
   if (!plan.possible) return {};
 
-  const double length = space.column_norms(start).stableNorm();
-  // Sums are in fixed point and roots in plain double: sizes of far from one are the general solver's.
+  // Sums are in fixed point and roots in plain double: sizes far from one are the general solver's. (The launch looks
+  // at the start itself.)
   constexpr double largest = 1e30, smallest = 1e-30;
-  const auto in_range = [&](double x) { return x > smallest && x < largest; };
-  if (!in_range(trace) || !in_range(length)) return {};
+  if (!(trace > smallest && trace < largest)) return {};
 
   std::vector<kernels::FusedPolynomial> polynomials;
   for (const OddPolynomial& p : polar_polynomials()) polynomials.push_back({p.a, p.b, p.c, p.lowest});
   Block<Scalar> y = space.make_block(dim, rank);
-  space.copy(start, y);
   const double alpha = options.step_size.resolve(options.steps);
   const kernels::FusedJob<Scalar> job{sigma.data,
                                       static_cast<std::size_t>(sigma.stride),
                                       static_cast<int>(dim),
                                       static_cast<int>(rank),
                                       steps,
+                                      start.data(),
+                                      static_cast<std::size_t>(rank),
                                       y.data(),
                                       static_cast<std::size_t>(rank),
-                                      length * length,
                                       alpha,
                                       trace,
                                       polynomials.data(),

@@ -41,11 +41,14 @@ struct RowShared {
   unsigned long long arrived[most_stages + 1];
 };
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-
 template <class T, int R>
 class RowProduct {
  public:
+  using Layout = RowLayout;
+  using Shared = RowShared<T, R>;
+
+  __device__ static std::size_t place_of_y(int row, int column) { return y_place<T, R>(row, column); }
+
   // `stages`: the shared memory at layout.stages_at, 128 bytes apart for the copy engine.
   __device__ RowProduct(const CUtensorMap* sigma, const RowLayout& layout, T* stages, RowShared<T, R>& shared)
       : sigma_(sigma),
@@ -59,8 +62,7 @@ class RowProduct {
         stage_values_(((layout.resident ? 0 : tile_rows_) + R) * columns_),
         chunks_((layout.dim + columns_ - 1) / columns_) {
     if (threadIdx.x == 0)
-      for (int i = 0; i <= most_stages; ++i)
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(&shared_.arrived[i])) : "memory");
+      for (int i = 0; i <= most_stages; ++i) make_barrier(&shared_.arrived[i], 1);
     __syncthreads();
     if (layout_.resident && threadIdx.x == 0) {
       T* to = stages_ + layout_.stages * stage_values_;
@@ -72,7 +74,8 @@ class RowProduct {
     }
   }
 
-  __device__ int first_row() const { return first_row_; }
+  // The i-th of this block's rows, and how many there are.
+  __device__ int row(int i) const { return first_row_ + i; }
   __device__ int rows() const { return min(layout_.rows_per_block, layout_.dim - first_row_); }
   // Once, before the first run.
   __device__ void wait_for_resident_rows() {
@@ -180,8 +183,6 @@ class RowProduct {
   unsigned loaded_ = 0, used_ = 0;  // stages so far, over all runs
 };
 
-#endif
-
 // How a product is laid out on a device.
 struct Limits {
   int processors = 0, shared_bytes = 0, major = 0;
@@ -197,19 +198,26 @@ inline Limits limits_of_device() {
   return limits;
 }
 
+struct BoxSize {
+  int columns, rows;
+  bool swizzled;  // 16-byte units exchanged by the number of the row modulo 8
+};
+
 template <class T, int R>
-struct ProductLayout {
-  RowLayout rows;
-  int blocks, tile_rows;
+struct RowPlan {
+  RowLayout layout;
+  BoxSize box;
+  int blocks, cluster = 1, most_rows;
   bool fits;
   std::size_t shared_bytes;
 
   // `bytes_before` and `bytes_of_row`: of shared memory before the stages, and for each of the block's rows.
-  ProductLayout(int dim, const Limits& limits, std::size_t bytes_before, std::size_t bytes_of_row, bool may_stay) {
+  RowPlan(int dim, const Limits& limits, std::size_t bytes_before, std::size_t bytes_of_row, bool may_stay) {
     constexpr int group = rows_of_warp<T, R>;
     const std::size_t most = static_cast<std::size_t>(limits.shared_bytes);
     const int per = ((dim + limits.processors - 1) / limits.processors + group - 1) / group * group;
     blocks = (dim + per - 1) / per;
+    most_rows = per;
     const int groups = per / group;
     const std::size_t stages_at = (bytes_before + per * bytes_of_row + 127) / 128 * 128;
     const auto stage_bytes = [&](int of_parts, bool with_sigma) {
@@ -218,7 +226,8 @@ struct ProductLayout {
     };
     int parts = groups >= 5 ? 1 : groups >= 3 ? 2 : 4, stages = 2;
     while (parts > 1 && stages_at + 2 * stage_bytes(parts, true) > most) parts /= 2;
-    tile_rows = std::min(groups, warps / parts) * group;
+    const int tile_rows = std::min(groups, warps / parts) * group;
+    box = {round_columns, tile_rows, false};
     const std::size_t columns = static_cast<std::size_t>(round_columns) * parts;
     const std::size_t all_of_sigma = per * ((dim + columns - 1) / columns * columns) * sizeof(T);
     const bool resident =
@@ -227,7 +236,7 @@ struct ProductLayout {
     while (stages < most_stages && fixed + (stages + 1) * each <= most) ++stages;
     shared_bytes = fixed + stages * each;
     fits = shared_bytes <= most;
-    rows = {dim, per, parts, stages, static_cast<int>(stages_at), resident};
+    layout = {dim, per, parts, stages, static_cast<int>(stages_at), resident};
   }
 };
 
@@ -238,7 +247,7 @@ inline std::size_t padded_rows(int dim) {
 
 // Boxes of Sigma for the copy engine; false where it does not take them.
 template <class T>
-bool describe_sigma(const T* sigma, std::size_t stride, int dim, int box_rows, CUtensorMap* map) {
+bool describe_sigma(const T* sigma, std::size_t stride, int dim, const BoxSize& size, CUtensorMap* map) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
@@ -252,11 +261,11 @@ bool describe_sigma(const T* sigma, std::size_t stride, int dim, int box_rows, C
   if (encode == nullptr) return false;
   const cuuint64_t sizes[] = {static_cast<cuuint64_t>(dim), static_cast<cuuint64_t>(dim)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(stride * sizeof(T))};
-  const cuuint32_t box[] = {round_columns, static_cast<cuuint32_t>(box_rows)}, one[] = {1, 1};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(size.columns), static_cast<cuuint32_t>(size.rows)}, one[] = {1, 1};
   return encode(map, sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
                 const_cast<T*>(sigma), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+                size.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
 }  // namespace itspace::cuda::kernels
