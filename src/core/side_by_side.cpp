@@ -127,6 +127,7 @@ class Runner {
         lanes_(lanes),
         lane_(lane),
         alpha_(options.step_size.resolve(options.steps)),
+        version_(target_.version()),
         recorder_(target_.dim(), rank, precision_name<Scalar>(), alpha_, options.tolerance, Solver::paper,
                   run.context->begin),
         q_(target_.dim(), rank),
@@ -142,9 +143,9 @@ class Runner {
 
   // Y'Y to the lanes.
   void measure() {
-    if (target_.version() != 0) return hand_over();
+    if (target_.version() != version_) return hand_over();
     if (is_last() && !options_.evaluate_last) {
-      recorder_.not_evaluated(0);
+      recorder_.not_evaluated(version_);
       announce(std::nullopt);
       return;
     }
@@ -190,7 +191,7 @@ class Runner {
       const bool known_badly = certificate.uncertainty > 0.9 * resolution && safe < resolution;
       if (!(safe >= -resolution) || known_badly || !std::isfinite(norms.b_squared)) return hand_over();
     }
-    const std::optional<Status> end = recorder_.evaluated(certificate, {objective, resolution, Route::qr, 0});
+    const std::optional<Status> end = recorder_.evaluated(certificate, {objective, resolution, Route::qr, version_});
     if (end == Status::certificate_failed) {
       recorder_.discard_row();
       recorder_.iterate_made(made_, target_.passes());
@@ -268,6 +269,7 @@ class Runner {
   Lanes& lanes_;
   Index lane_;
   double alpha_;
+  Index version_;  // of the target; one that changes under way is the general solver's
   Recorder recorder_;
 
   // Y_k, Y_{k+1}, and the best so far where that is neither.
