@@ -97,6 +97,14 @@ namespace {
 template <Storage Scalar>
 using Host = HostSpace<Scalar>;
 
+// By all threads, whose caches then hold it.
+template <Storage Scalar>
+Block<Scalar> copied(Host<Scalar>& space, const ConstBlockView<Scalar>& from) {
+  Block<Scalar> copy(from.rows(), from.cols());
+  space.copy(from, copy);
+  return copy;
+}
+
 // Route root works on the square root of the target's entries, which only the host forms: it is made first, and stands
 // in for the target from then on.
 template <Storage Scalar, class Run>
@@ -128,7 +136,7 @@ Result<Scalar> align(const TargetArgument<Scalar>& given, const std::type_identi
   check_run(target, start.rows(), start.cols(), options);
   Host<Scalar> space;
   RunContext<Host<Scalar>> context(space, target);
-  return run_on_host<Scalar>(context, Block<Scalar>(start), options, on_step);
+  return run_on_host<Scalar>(context, copied<Scalar>(space, start), options, on_step);
 }
 
 template <Storage Scalar>

@@ -2,6 +2,7 @@
 #include "core/side_by_side.hpp"
 
 #include "kernels/lanes.hpp"
+#include "kernels/step_sweeps.hpp"
 
 #include "core/paper_solver.hpp"
 #include "core/polar.hpp"
@@ -149,8 +150,10 @@ class Runner {
       announce(std::nullopt);
       return;
     }
-    const GramRequest<ConstBlockView<Scalar>> request(current(), small_);
-    space_.grams({&request, 1});
+    if (!has_gram_) {
+      const GramRequest<ConstBlockView<Scalar>> request(current(), small_);
+      space_.grams({&request, 1});
+    }
     y_squared_ = small_.trace();
     lanes_.put(Lanes::gram, small_, lane_);
   }
@@ -185,8 +188,7 @@ class Runner {
     BlendNorms norms;
     if (!is_last()) {
       lanes_.get(Lanes::m, lane_, small_);
-      space_.multiply(w_, small_, b_, Write::assign);
-      norms = space_.blend_norms(current(), b_);
+      norms = kernels::multiply_and_norms<Scalar>(w_, small_, current(), b_);
       const double safe = promised_descent(alpha_, norms.difference_squared, certificate.gap) - found(Lanes::doubt);
       const bool known_badly = certificate.uncertainty > 0.9 * resolution && safe < resolution;
       if (!(safe >= -resolution) || known_badly || !std::isfinite(norms.b_squared)) return hand_over();
@@ -245,7 +247,8 @@ class Runner {
   void step(const BlendNorms& norms) {
     std::size_t next = 0;
     while (next == current_ || next == best_) ++next;
-    space_.blend(current(), b_, alpha_, iterates_[next]);
+    kernels::blend_and_gram<Scalar>(current(), b_, alpha_, iterates_[next], small_);
+    has_gram_ = true;
     current_ = next;
     const double remainder = std::max(0.0, recorder_.target_trace() - norms.b_squared);
     made_ = step_along(alpha_, norms.difference_squared, found(Lanes::gap), remainder, found(Lanes::doubt));
@@ -277,6 +280,7 @@ class Runner {
   std::size_t current_ = 0, best_ = 0;
   Block<Scalar> q_, w_, b_;
   Small small_, w_gram_;
+  bool has_gram_ = false;  // small_ is that of the current iterate
   double y_squared_ = 0, seen_trace_ = 0, target_norm_ = 0;
   std::optional<StepMade> made_;  // the step to the current iterate
   bool done_ = false;

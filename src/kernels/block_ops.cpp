@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sweeps over tall blocks that end in small matrices, or multiply by them.
-#include "kernels/block_ops.hpp"
+#include "kernels/step_sweeps.hpp"
 
 #include "kernels/blends.hpp"
 #include "kernels/pool.hpp"
@@ -35,10 +35,26 @@ const View& right_of(const GramRequest<View>& request) {
   return is_exchanged(request) ? request.a : request.b;
 }
 
-// Values of a block that are worth a thread in a sweep that does little with each.
+// The parts of a sweep over the rows of a block: as many whatever is done with each value, so that in the sweeps of a
+// step, one after the other, each thread finds its rows in its own cache.
 Index parts_for_values(Index rows, Index cols) {
-  constexpr double work_of_a_value = 8;
+  constexpr double work_of_a_value = 30;
   return parts_for(work_of_a_value * static_cast<double>(rows) * static_cast<double>(cols));
+}
+
+// The sums of the parts, in order, in those of the first.
+void add_up_parts(double* sums, Index parts, Index count) {
+  for (Index p = 1; p < parts; ++p)
+    for (Index i = 0; i < count; ++i) sums[i] += sums[p * count + i];
+}
+
+BlendNorms norms_of(const double* sums) {
+  BlendNorms norms;
+  for (Index i = 0; i < blend_sums; ++i) {
+    norms.b_squared += sums[i];
+    norms.difference_squared += sums[blend_sums + i];
+  }
+  return norms;
 }
 
 // `count` sums over rows, which work(range, sums) adds to; parts are added up in order.
@@ -51,8 +67,7 @@ const double* add_up(Index rows, Index cols, Index count, const Work& work) {
     std::fill_n(own, count, 0.0);
     work(part_of(rows, parts, part), own);
   });
-  for (Index p = 1; p < parts; ++p)
-    for (Index i = 0; i < count; ++i) sums[i] += sums[p * count + i];
+  add_up_parts(sums, parts, count);
   return sums;
 }
 
@@ -66,7 +81,7 @@ void wide_gram(const GramRequest<ConstBlockView<Scalar>>& request) {
     // Of a block with itself the upper triangle.
     const Index rows = request.of_itself ? at + count : out.rows();
     const GramRequest<ConstBlockView<Scalar>> of_part(request.a.leftCols(rows), request.b.middleCols(at, count), part);
-    grams<Scalar>({&of_part, 1});
+    kernels::grams<Scalar>({&of_part, 1});
     out.block(0, at, rows, count) = part;
   }
 }
@@ -104,25 +119,42 @@ void wide_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Sc
   });
 }
 
-}  // namespace
+// out = a m, or out += a m, and then after(part, rows) for the rows of each part; how many parts there were.
+template <Storage Scalar, class After>
+Index multiply_rows(const ConstBlockView<Scalar>& a, const Small& m, Write write, BlockView<Scalar> out,
+                    const After& after) {
+  const auto& loops = small_loops<Scalar>();
+  double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * loops.widths.padded(m.cols()));
+  pack_slabs(m, loops.widths, slabs);
+  const Index parts = std::max(parts_for(static_cast<double>(a.rows()) * static_cast<double>(m.size())),
+                               parts_for_values(a.rows(), a.cols()));
+  run_parts(parts, [&](Index part) {
+    const Range range = part_of(a.rows(), parts, part, strip_rows);
+    if (range.begin < range.end) loops.multiply(a, slabs, range.begin, range.end, write == Write::add, out);
+    after(part, range);
+  });
+  return parts;
+}
 
-template <Storage Scalar>
-void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
+// Before its rows of a request are multiplied each part does before(rows).
+template <Storage Scalar, class Before>
+void grams_of_parts(std::span<const GramRequest<ConstBlockView<Scalar>>> requests, const Before& before) {
   const auto& loops = small_loops<Scalar>();
   const auto values_of = [&](const auto& request) {
     return left_of(request).cols() * loops.widths.padded(right_of(request).cols());
   };
   double work = 0;
-  Index apart = 0;
+  Index apart = 0, at_least = 1;
   for (const auto& request : requests) {
     if (is_wide(request)) {
       wide_gram(request);
     } else {
       apart += values_of(request);
       work += static_cast<double>(request.a.rows()) * static_cast<double>(values_of(request));
+      at_least = std::max(at_least, parts_for_values(request.a.rows(), request.a.cols()));
     }
   }
-  const Index parts = parts_for(work);
+  const Index parts = std::max(at_least, parts_for(work));
   double* sums = thread_scratch<double, Scratch::partial_sums>(parts * apart);
   run_parts(parts, [&](Index part) {
     double* own = sums + part * apart;
@@ -130,6 +162,7 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
     for (const auto& request : requests) {
       if (is_wide(request)) continue;
       const Range range = part_of(request.a.rows(), parts, part, strip_rows);
+      before(range);
       if (range.begin < range.end) loops.gram(left_of(request), right_of(request), range.begin, range.end, own);
       own += values_of(request);
     }
@@ -164,6 +197,13 @@ void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
   }
 }
 
+}  // namespace
+
+template <Storage Scalar>
+void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
+  grams_of_parts<Scalar>(requests, [](const Range&) {});
+}
+
 template <Storage Scalar>
 void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Write write) {
   if (out.size() == 0) return;
@@ -175,13 +215,39 @@ void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>
     wide_multiply<Scalar>(a, m, out, write);
     return;
   }
-  const auto& loops = small_loops<Scalar>();
-  double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * loops.widths.padded(m.cols()));
-  pack_slabs(m, loops.widths, slabs);
-  const Index parts = parts_for(static_cast<double>(a.rows()) * static_cast<double>(m.size()));
-  run_parts(parts, [&](Index part) {
-    const Range range = part_of(a.rows(), parts, part, strip_rows);
-    if (range.begin < range.end) loops.multiply(a, slabs, range.begin, range.end, write == Write::add, out);
+  multiply_rows<Scalar>(a, m, write, out, [](Index, const Range&) {});
+}
+
+template <Storage Scalar>
+BlendNorms multiply_and_norms(const ConstBlockView<Scalar>& a, const Small& m, const ConstBlockView<Scalar>& y,
+                              BlockView<Scalar> out) {
+  if (out.size() == 0 || m.rows() == 0 || m.cols() > most_columns) {
+    multiply<Scalar>(a, m, out, Write::assign);
+    return blend_norms<Scalar>(y, out);
+  }
+  const auto& loops = blend_loops<Scalar>();
+  double* sums = thread_scratch<double, Scratch::partial_sums>(most_parts * 2 * blend_sums);
+  const Index parts = multiply_rows<Scalar>(a, m, Write::assign, out, [&](Index part, const Range& range) {
+    double* own = sums + part * 2 * blend_sums;
+    std::fill_n(own, 2 * blend_sums, 0.0);
+    loops.norms(y, out, range.begin, range.end, own, own + blend_sums);
+  });
+  add_up_parts(sums, parts, 2 * blend_sums);
+  return norms_of(sums);
+}
+
+template <Storage Scalar>
+void blend_and_gram(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha,
+                    BlockView<Scalar> out, Small& gram) {
+  const ConstBlockView<Scalar> made = out;
+  const GramRequest<ConstBlockView<Scalar>> request(made, gram);
+  if (is_wide(request)) {
+    blend<Scalar>(y, b, alpha, out);
+    grams<Scalar>({&request, 1});
+    return;
+  }
+  grams_of_parts<Scalar>({&request, 1}, [&](const Range& range) {
+    blend_loops<Scalar>().blend(y, b, alpha, range.begin, range.end, out);
   });
 }
 
@@ -221,12 +287,7 @@ BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Sca
   const double* sums = add_up(y.rows(), y.cols(), 2 * blend_sums, [&](const Range& range, double* own) {
     loops.norms(y, b, range.begin, range.end, own, own + blend_sums);
   });
-  BlendNorms norms;
-  for (Index i = 0; i < blend_sums; ++i) {
-    norms.b_squared += sums[i];
-    norms.difference_squared += sums[blend_sums + i];
-  }
-  return norms;
+  return norms_of(sums);
 }
 
 template <Storage Scalar>
@@ -261,14 +322,18 @@ void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
   });
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
-  template void grams<Scalar>(std::span<const GramRequest<ConstBlockView<Scalar>>>);                            \
-  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Write);                \
-  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                    \
-  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                \
-  template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>); \
-  template bool all_finite(const ConstBlockView<Scalar>&);                                                      \
-  template void copy(const ConstBlockView<Scalar>&, BlockView<Scalar>);                                         \
+#define ITSPACE_INSTANTIATE(Scalar)                                                                                  \
+  template void grams<Scalar>(std::span<const GramRequest<ConstBlockView<Scalar>>>);                                 \
+  template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Write);                     \
+  template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                         \
+  template BlendNorms multiply_and_norms(const ConstBlockView<Scalar>&, const Small&, const ConstBlockView<Scalar>&, \
+                                         BlockView<Scalar>);                                                         \
+  template void blend_and_gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double,                 \
+                               BlockView<Scalar>, Small&);                                                           \
+  template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                     \
+  template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>);      \
+  template bool all_finite(const ConstBlockView<Scalar>&);                                                           \
+  template void copy(const ConstBlockView<Scalar>&, BlockView<Scalar>);                                              \
   template void scale_columns(const SmallVector&, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

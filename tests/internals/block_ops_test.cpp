@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sweeps over tall blocks, against the same in long double.
-#include "kernels/block_ops.hpp"
+#include "kernels/step_sweeps.hpp"
 
 #include "each_kernel.hpp"
 
@@ -90,6 +90,21 @@ void check_sweeps(Index rows, Index cols) {
   blend<Scalar>(y, b, 0.9, out);
   const double eps = std::numeric_limits<Scalar>::epsilon();
   EXPECT_LE(double((exact(out) - (0.1L * exact(y) + 0.9L * exact(b))).norm()), eps * (y.norm() + b.norm()));
+  // Two sweeps in one are those two.
+  Block<Scalar> at_once(rows, cols);
+  Small gram_at_once, gram;
+  blend_and_gram<Scalar>(y, b, 0.9, at_once, gram_at_once);
+  const GramRequest<ConstBlockView<Scalar>> request(ConstBlockView<Scalar>(out), gram);
+  grams<Scalar>({&request, 1});
+  EXPECT_EQ(at_once, out);
+  EXPECT_EQ(gram_at_once, gram);
+  const Small m = Small::Random(cols, cols);
+  const BlendNorms norms_at_once = multiply_and_norms<Scalar>(b, m, y, at_once);
+  multiply<Scalar>(b, m, out);
+  const BlendNorms norms_apart = blend_norms<Scalar>(y, out);
+  EXPECT_EQ(at_once, out);
+  EXPECT_NEAR(norms_at_once.b_squared, norms_apart.b_squared, size * norms_apart.b_squared);
+  EXPECT_NEAR(norms_at_once.difference_squared, norms_apart.difference_squared, size * norms_apart.difference_squared);
   const SmallVector factors = SmallVector::LinSpaced(cols, 0.5, 2.0);
   Block<Scalar> scaled = y;
   scale_columns<Scalar>(factors, scaled);
@@ -99,7 +114,8 @@ void check_sweeps(Index rows, Index cols) {
 TEST(BlockOps, SweepsAreExact) {
   with_each_kernel([] {
     for (const Index rows : {1, 13, 6000})
-      for (const Index cols : {1, 8, 17}) {
+      for (const Index cols : {1, 8, 17, 130}) {
+        if (rows > 1000 && cols > 100) continue;
         check_sweeps<float>(rows, cols);
         check_sweeps<double>(rows, cols);
       }
