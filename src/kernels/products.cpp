@@ -2,8 +2,7 @@
 //
 // Products of wide matrices with tall blocks: how they are cut into parts for the threads.
 #include "kernels/blas_products.hpp"
-#include "kernels/pool.hpp"
-#include "kernels/scratch.hpp"
+#include "kernels/product_parts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,59 +10,6 @@
 
 namespace itspace::kernels {
 namespace {
-
-// Blocks of more columns than this go to BLAS: the wide matrix is no longer what costs.
-constexpr Index most_columns = most_strip_columns;
-
-double work_of(Index rows, Index cols, Index columns) {
-  return static_cast<double>(rows) * static_cast<double>(cols) * static_cast<double>(columns);
-}
-
-template <Storage Scalar, Storage Data>
-WideRows<Scalar, Data> wide_rows(const ConstBlockView<Data>& a, const Scalar* shift = nullptr) {
-  return {a.data(), a.outerStride(), a.rows(), a.cols(), shift};
-}
-
-template <class View>
-bool lies_as_a_slab(const View& block, const SlabWidths& widths) {
-  return block.outerStride() == block.cols() && widths.is_one_slab(block.cols());
-}
-
-// The block in slabs: itself where it is one, else a copy in scratch.
-template <Storage Scalar, Storage Data>
-const Scalar* in_slabs(const ConstBlockView<Scalar>& b, const StripLoops<Scalar, Data>& loops, Index parts) {
-  if (lies_as_a_slab(b, loops.widths)) return b.data();
-  Scalar* slabs = thread_scratch<Scalar, Scratch::slabs>(b.rows() * loops.widths.padded(b.cols()));
-  run_parts(parts, [&](Index part) {
-    const Range range = part_of(b.rows(), parts, part);
-    loops.pack(b, range.begin, range.end, slabs);
-  });
-  return slabs;
-}
-
-// c = beta c + the sum over parts of what work(part, w) adds to a block w of its own, in slabs.
-template <Storage Scalar, Storage Data, class Work>
-void sum_over_parts(const StripLoops<Scalar, Data>& loops, Index parts, Scalar beta, BlockView<Scalar>& c,
-                    const Work& work) {
-  if (parts == 1 && beta == Scalar(0) && lies_as_a_slab(c, loops.widths)) {
-    c.setZero();
-    work(Index(0), c.data());
-    return;
-  }
-  const Index size = c.rows() * loops.widths.padded(c.cols());
-  Scalar* sums = thread_scratch<Scalar, Scratch::partial_sums>(parts * size);
-  run_parts(parts, [&](Index part) {
-    Scalar* own = sums + part * size;
-    std::fill_n(own, size, Scalar(0));
-    work(part, own);
-  });
-  std::array<SlabSum<Scalar>, most_parts> terms;
-  for (Index p = 0; p < parts; ++p) terms[static_cast<std::size_t>(p)] = {sums + p * size, 0, c.rows()};
-  run_parts(parts, [&](Index part) {
-    const Range range = part_of(c.rows(), parts, part);
-    loops.unpack_sum(terms.data(), parts, range.begin, range.end, beta, c);
-  });
-}
 
 template <Storage Scalar, Storage Data>
 void times(Scalar alpha, const WideRows<Scalar, Data>& a, const ConstBlockView<Scalar>& b, Scalar beta,
@@ -147,73 +93,6 @@ void symmetric_by_tiles(const WideRows<Scalar, Data>& a, const Scalar* y, const 
   });
 }
 
-// sum_i f_i^2 a_i a_i' b where blocks of sums for each thread would be large beside `a` itself: each thread has columns
-// of `a` to itself, and rows go by in groups that the caches of all threads together hold.
-template <Storage Scalar, Storage Data>
-void squared_by_columns(const WideRows<Scalar, Data>& a, const RowFactors& factors, const ConstBlockView<Scalar>& b,
-                        BlockView<Scalar>& c, Index parts) {
-  constexpr Index group_rows = 4 * strip_rows;
-  const auto& loops = strip_loops<Scalar, Data>();
-  const Index cols = b.cols(), padded = loops.widths.padded(cols), group_values = group_rows * cols;
-  Scalar* slabs = thread_scratch<Scalar, Scratch::slabs>(a.cols * padded);
-  Scalar* sums = thread_scratch<Scalar, Scratch::partial_sums>(a.cols * padded);
-  Scalar* products = thread_scratch<Scalar, Scratch::group_products>(2 * parts * group_values);
-  Scalar* scaled = products + parts * group_values;
-  const auto columns_of = [&](Index part) { return part_of(a.cols, parts, part, 16); };
-  const auto wide_of = [&](const Range& columns) {
-    return WideRows<Scalar, Data>{a.data + columns.begin, a.stride, a.count, columns.end - columns.begin,
-                                  a.shift != nullptr ? a.shift + columns.begin : nullptr};
-  };
-  run_parts(parts, [&](Index part) {
-    const Range columns = columns_of(part);
-    const Index count = columns.end - columns.begin;
-    if (count == 0) return;
-    loops.pack(b.middleRows(columns.begin, count), 0, count, slabs + columns.begin * padded);
-    std::fill_n(sums + columns.begin * padded, count * padded, Scalar(0));
-  });
-  for (Index row = 0; row < a.count; row += group_rows) {
-    const Index rows = std::min(group_rows, a.count - row);
-    // Rows of the group, as if they were all: the blocks of products have no others.
-    const auto group_of = [&](const Range& columns) {
-      WideRows<Scalar, Data> group = wide_of(columns);
-      group.data += row * a.stride;
-      group.count = rows;
-      return group;
-    };
-    run_parts(parts, [&](Index part) {
-      const Range columns = columns_of(part);
-      BlockView<Scalar> product(products + part * group_values, rows, cols, cols);
-      if (columns.begin == columns.end) {
-        product.setZero();
-      } else {
-        loops.times(group_of(columns), 0, rows, slabs + columns.begin * padded, Scalar(1), Scalar(0), product);
-      }
-    });
-    run_parts(parts, [&](Index part) {
-      const Range columns = columns_of(part);
-      if (columns.begin == columns.end) return;
-      Scalar* sum = scaled + part * group_values;
-      std::copy_n(products, rows * cols, sum);
-      for (Index p = 1; p < parts; ++p)
-        for (Index i = 0; i < rows * cols; ++i) sum[i] += products[p * group_values + i];
-      for (Index i = 0; i < rows; ++i) {
-        const auto factor = static_cast<Scalar>(factors(row + i));
-        for (Index j = 0; j < cols; ++j) sum[i * cols + j] = sum[i * cols + j] * factor * factor;
-      }
-      const auto group = group_of(columns);
-      loops.transposed(group, 0, rows, 0, group.cols, Scalar(1), ConstBlockView<Scalar>(sum, rows, cols, cols),
-                       sums + columns.begin * padded);
-    });
-  }
-  run_parts(parts, [&](Index part) {
-    const Range columns = columns_of(part);
-    const Index count = columns.end - columns.begin;
-    if (count == 0) return;
-    const SlabSum<Scalar> own{sums + columns.begin * padded, 0, count};
-    loops.unpack_sum(&own, 1, 0, count, Scalar(0), c.middleRows(columns.begin, count));
-  });
-}
-
 }  // namespace
 
 template <Storage Scalar, Storage Data>
@@ -256,44 +135,6 @@ void symmetric_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const C
   symmetric_by_tiles(rows, y, loops, parts, c);
 }
 
-template <Storage Scalar, Storage Data>
-void squared_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const Scalar* shift, const RowFactors& factors,
-                  const ConstBlockView<Scalar>& b, BlockView<Scalar> c) {
-  if (c.size() == 0) return;
-  const WideRows<Scalar, Data> rows = wide_rows<Scalar, Data>(a, shift);
-  const Index parts = parts_for(2 * work_of(a.rows(), a.cols(), b.cols()));
-  if (b.cols() > most_columns) {
-    // A chunk of rows at a time, so that it is still in cache for the second product.
-    constexpr Index chunk_values = Index(1) << 20;
-    const Index step = std::clamp(chunk_values / a.cols(), strip_rows, Index(512));
-    c.setZero();
-    for (Index first = 0; first < a.rows(); first += step) {
-      const ConstBlockView<Data> chunk = a.middleRows(first, std::min(step, a.rows() - first));
-      BlockView<Scalar> inner = scratch_block<Scalar, Scratch::inner>(chunk.rows(), b.cols());
-      blas_gemm<Scalar, Data>(Op::plain, Scalar(1), chunk, shift, b, Scalar(0), inner);
-      for (Index i = 0; i < inner.rows(); ++i) {
-        const auto factor = static_cast<Scalar>(factors(first + i));
-        for (int twice = 0; twice < 2; ++twice) inner.row(i) *= factor;
-      }
-      blas_gemm<Scalar, Data>(Op::transposed, Scalar(1), chunk, shift, inner, Scalar(1), c);
-    }
-    return;
-  }
-  const auto& loops = strip_loops<Scalar, Data>();
-  // Sums of its own for each thread: cheap to make, unless they are large beside the data.
-  constexpr Index always_small = Index(1) << 20;
-  const Index sums = parts * a.cols() * loops.widths.padded(b.cols());
-  if (parts > 1 && sums > std::max(always_small, a.size() / 8)) {
-    squared_by_columns(rows, factors, b, c, parts);
-    return;
-  }
-  const Scalar* y = in_slabs(b, loops, parts);
-  sum_over_parts(loops, parts, Scalar(0), c, [&](Index part, Scalar* w) {
-    const Range range = part_of(a.rows(), parts, part, strip_rows);
-    if (range.begin < range.end) loops.squared(rows, range.begin, range.end, y, b.cols(), factors, w);
-  });
-}
-
 template <Storage Scalar>
 void map_rows(Scalar scale, const Scalar* from, const Scalar* to, const ConstBlockView<Scalar>& basis,
               const ConstBlockView<Scalar>& update, BlockView<Scalar> samples) {
@@ -322,9 +163,7 @@ template void map_rows<double>(double, const double*, const double*, const Const
   template void shifted_gemm<Scalar, Data>(Op, Scalar, const std::type_identity_t<ConstBlockView<Data>>&,            \
                                            const Scalar*, const ConstBlockView<Scalar>&, Scalar, BlockView<Scalar>); \
   template void symmetric_gemm<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&,                      \
-                                             const ConstBlockView<Scalar>&, BlockView<Scalar>);                      \
-  template void squared_gemm<Scalar, Data>(const std::type_identity_t<ConstBlockView<Data>>&, const Scalar*,         \
-                                           const RowFactors&, const ConstBlockView<Scalar>&, BlockView<Scalar>);
+                                             const ConstBlockView<Scalar>&, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float, float)
 ITSPACE_INSTANTIATE(double, double)
 ITSPACE_INSTANTIATE(double, float)

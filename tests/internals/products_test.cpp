@@ -3,7 +3,7 @@
 // Products of wide matrices with tall blocks, against products in double: plain, transposed, symmetric and squared;
 // overwriting and adding; sizes around every limit (strips, tiles, slabs, BLAS), blocks with a stride of their own,
 // float32 data under double blocks, every instruction set, one thread and several.
-#include "kernels/block_ops.hpp"
+#include "kernels/stacked_rows.hpp"
 
 #include "each_kernel.hpp"
 
@@ -128,6 +128,45 @@ TEST(Products, SquaredIsTwoProducts) {
         check_squared<double, float>(rows, d, cols, true);
       }
   check_squared<float>(40, 30000, 16, true);  // wide beside its rows: threads share the columns
+}
+
+// Rows of several matrices as if they were one, and a diagonal.
+template <Storage Scalar>
+void check_stacked(const std::vector<Index>& heights, Index d, Index cols) {
+  Framed<Scalar> b(d, cols, 2), c(d, cols, 3);
+  const Vector diagonal = Vector::LinSpaced(d, 0, 2);
+  std::vector<Framed<Scalar>> blocks;
+  std::vector<std::vector<double>> factors;
+  std::vector<RowsPiece<Scalar>> pieces;
+  blocks.reserve(heights.size());
+  Small sigma = diagonal.asDiagonal();
+  for (const Index rows : heights) {
+    const bool weighted = blocks.size() % 2 == 0;
+    blocks.emplace_back(rows, d, 10 + blocks.size());
+    std::vector<double>& some = factors.emplace_back(static_cast<std::size_t>(std::max<Index>(rows, 1)), 0.3);
+    for (std::size_t i = 0; weighted && i < some.size(); ++i) some[i] = 0.1 * static_cast<double>((i + 1) % 11);
+    const Small values = blocks.back().values();
+    for (Index i = 0; i < rows; ++i)
+      sigma += std::pow(some[static_cast<std::size_t>(i)], 2) * values.row(i).transpose() * values.row(i);
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) pieces.push_back({blocks[i].view(), {factors[i].data(), i % 2 == 0}});
+  const Small expected = sigma * b.values();
+  with_each_kernel([&] {
+    squared_gemm<Scalar, Scalar>(pieces, diagonal.data(), b.view(), c.view());
+    EXPECT_LT(in_eps<Scalar>(c.values() - expected, sigma.trace(), b.values().norm()), 30)
+        << heights.size() << " matrices, d = " << d << ", " << cols;
+    EXPECT_TRUE(c.frame_is_whole()) << "wrote beside the block";
+  });
+}
+
+TEST(Products, RowsOfSeveralMatricesAreAsThoseOfOne) {
+  for (const Index d : {1, 50, 700})
+    for (const Index cols : {1, 16, 40, 129}) {
+      check_stacked<float>({64, 131, 2}, d, cols);
+      check_stacked<double>({0, 3, 0, 9}, d, cols);
+    }
+  check_stacked<float>({}, 20, 3);
+  check_stacked<float>({40, 300, 61}, 700, 100);  // more rows than are multiplied at once
 }
 
 template <Storage Scalar>

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one thread does with its columns of the rows of a stream, in loops that are compiled for each instruction set.
+// Sums over rows are taken in order and without fused operations: their bits depend on neither the instruction set nor
+// how columns are cut.
+#pragma once
+
+#include <itspace/block.hpp>
+
+namespace itspace::kernels {
+
+// Rows about their weighted mean, each times the root of its share.
+template <Storage Scalar>
+struct CentreRows {
+  const Scalar* const* rows;  // `count` of them, at least one
+  const double *shares, *roots;
+  Index count;
+  double total;     // of the shares
+  double* mean;     // 0 before
+  double* squares;  // 0 before; the sums of squares of the columns of what is made
+  Scalar* centred;
+  Index stride;
+};
+
+template <Storage Scalar>
+struct StreamLoops {
+  void (*centre)(const CentreRows<Scalar>& request, Index begin, Index end);  // columns [begin, end)
+  // to += factor from.
+  void (*add)(const Scalar* from, Scalar factor, Index count, Scalar* to);
+  // to += from^2.
+  void (*add_squares)(const Scalar* from, Index count, double* to);
+  // to(j, i) = factor from(i, j).
+  void (*transpose)(const Scalar* from, Index from_stride, Index rows, Index cols, double factor, Scalar* to,
+                    Index to_stride);
+};
+
+// For the instruction set of this machine.
+template <Storage Scalar>
+const StreamLoops<Scalar>& stream_loops();
+
+}  // namespace itspace::kernels
