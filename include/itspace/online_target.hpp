@@ -135,9 +135,9 @@ class ITSPACE_API OnlineTarget {
   // Made of the parts, for products.
   double weight_ = 0, weight_squares_ = 0, normaliser_ = 0;
   Vector mean_, variances_;  // variances_: the diagonal of Sigma
-  Block<Scalar> head_;       // rows of the old parts, and the means of all groups about the mean
-  Vector head_factors_;      // their weights in Sigma, rooted
-  Vector recent_factors_;    // and those of each recent batch
+  Block<Scalar> means_;      // of all groups, old and recent, about the mean
+  Vector means_factors_;     // their weights in Sigma, rooted
+  Vector rows_factors_;      // and those of the rows of each group
   Vector diagonal_;          // of the old parts; empty where it is 0
   double trace_ = 0;
 };

@@ -6,8 +6,7 @@
 #include "core/dense.hpp"
 #include "core/lapack.hpp"
 #include "core/require.hpp"
-#include "kernels/block_ops.hpp"
-#include "kernels/scratch.hpp"
+#include "kernels/stacked_rows.hpp"
 #include "targets/stream_classes.hpp"
 #include "targets/stream_rows.hpp"
 
@@ -61,13 +60,6 @@ void check_weights(const Eigen::VectorXd& weights, Index rows) {
             "; a weight is 0 or more and finite");
 }
 
-template <Storage Scalar>
-Vector column_squares_of(const Block<Scalar>& rows) {
-  SmallVector squares;
-  kernels::column_squares<Scalar>(rows, squares);
-  return squares;
-}
-
 // @pre a weight above 0. Rows without weight are left out; the others are scaled by the largest, so that no weight
 // takes a value out of the range of its type.
 template <Storage Scalar>
@@ -92,15 +84,6 @@ Block<Scalar> triangle_of(const Block<Scalar>& rows) {
   return qr_triangle(copy).template cast<Scalar>();
 }
 
-// Rounding may have given a coordinate more than it has; it is scaled back, which keeps rows'rows positive semidefinite
-// and the variances exact, however often it happens.
-template <Storage Scalar>
-void keep_within(const Vector& variances, Block<Scalar>& rows) {
-  const Vector taken = column_squares_of(rows);
-  for (Index j = 0; j < taken.size(); ++j)
-    if (taken(j) > variances(j)) rows.col(j) *= static_cast<Scalar>(std::sqrt(variances(j) / taken(j)));
-}
-
 // The rows by which k directions are kept: some more where they are few, because one step of iteration for each batch
 // finds the leading ones the better the more go with them. Up to 64 columns are one pass of the kernels.
 Index held_rows(Index kept) {
@@ -122,42 +105,44 @@ Group<Scalar> merged(const Group<Scalar>& a, const Group<Scalar>& b, Index held,
   const Index known = both ? a.rows->rows() : 0, d = b.rows->cols();
   std::vector<ScaledRows<Scalar>> pieces;
   Block<Scalar> apart_row(both ? 1 : 0, d);
-  sum.variances = b.discount / sum.discount * b.variances;
-  sum.mean = b.mean;
-  sum.weight = b.weight;
-  sum.weight_squares = b.weight_squares;
+  sum.weight = b.weight + (both ? a.weight : 0);
+  sum.weight_squares = b.weight_squares + (both ? a.weight_squares : 0);
+  const double of_b = b.discount / sum.discount;
   if (both) {
-    sum.weight += a.weight;
-    sum.weight_squares += a.weight_squares;
-    const Eigen::VectorXd apart = b.mean - a.mean;
-    sum.mean = a.mean + b.weight / sum.weight * apart;
-    const Eigen::VectorXd row = apart * std::sqrt(a.weight / sum.weight * (b.weight / sum.discount));
-    apart_row = row.transpose().cast<Scalar>();
-    sum.variances += a.discount / sum.discount * a.variances + row.cwiseAbs2();
-    pieces.push_back({*a.rows, std::sqrt(a.discount / sum.discount)});
+    const double of_a = a.discount / sum.discount;
+    const double length = std::sqrt(a.weight / sum.weight * (b.weight / sum.discount));
+    const double share = b.weight / sum.weight;
+    sum.mean.resize(d);
+    sum.variances.resize(d);
+    for_columns(1, d, [&](Index begin, Index end) {
+      for (Index j = begin; j < end; ++j) {
+        const double apart = b.mean(j) - a.mean(j), row = apart * length;
+        sum.mean(j) = a.mean(j) + share * apart;
+        sum.variances(j) = of_b * b.variances(j) + (of_a * a.variances(j) + row * row);
+        apart_row(0, j) = static_cast<Scalar>(row);
+      }
+    });
+    pieces.push_back({*a.rows, std::sqrt(of_a)});
+  } else {
+    sum.mean = b.mean;
+    sum.variances = of_b * b.variances;
   }
-  pieces.push_back({*b.rows, std::sqrt(b.discount / sum.discount)});
+  pieces.push_back({*b.rows, std::sqrt(of_b)});
   pieces.push_back({apart_row, 1.0});
   const Index count = known + b.rows->rows() + apart_row.rows();
   const double size = std::sqrt(sum.variances.sum());
   Block<Scalar> rows;
-  if (size == 0)
+  if (size == 0) {
     rows.setZero(std::min(count, held), d);
-  else if (d <= held && count > d)
-    rows = triangle_of(stacked<Scalar>(pieces));
-  else if (count > held)
-    rows = leading_rows<Scalar>(pieces, known, held, size, random);
-  else
+  } else if (std::min(count, d) > held) {
+    rows = leading_rows<Scalar>(pieces, known, held, size, sum.variances, random);
+  } else {
     rows = stacked<Scalar>(pieces);
-  keep_within<Scalar>(sum.variances, rows);
+    if (count > d) rows = triangle_of(rows);
+    keep_within<Scalar>(sum.variances, rows);
+  }
   sum.rows = std::make_shared<const Block<Scalar>>(std::move(rows));
   return sum;
-}
-
-// What the rows of an old group leave of its variances.
-template <Storage Scalar>
-Vector diagonal_beside(const Group<Scalar>& old) {
-  return (old.variances - column_squares_of(*old.rows)).cwiseMax(0.0);
 }
 
 template <Storage Scalar>
@@ -220,9 +205,11 @@ std::optional<OnlineTarget<Scalar>> OnlineTarget<Scalar>::updated(const ConstBlo
           "; rows are samples of that dimension. Use another stream for other features");
   check_weights(weights, batch.rows());
   check_predicted(parts_.options.balance, predicted, batch.rows());
-  check_finite<Scalar>(batch, "batch");
   const std::vector<Eigen::VectorXd> by_class =
       weights_by_class(parts_.options.balance, predicted, batch.rows(), weights);
+  // Where every row counts, a value that is not finite shows in the mean: one sweep less.
+  const bool all_count = by_class.size() == 1 && by_class.front().size() == 0;
+  if (!all_count) check_finite<Scalar>(batch, "batch");
   const auto is_nothing = [](const Eigen::VectorXd& some) { return some.size() > 0 && some.maxCoeff() == 0; };
   if (batch.rows() == 0 || std::all_of(by_class.begin(), by_class.end(), is_nothing)) return {};
 
@@ -240,6 +227,7 @@ std::optional<OnlineTarget<Scalar>> OnlineTarget<Scalar>::updated(const ConstBlo
   for (std::size_t c = 0; c < by_class.size(); ++c) {
     if (is_nothing(by_class[c])) continue;
     Group group = group_of<Scalar>(batch, by_class[c]);
+    if (all_count && !group.mean.allFinite()) check_finite<Scalar>(batch, "batch");
     group.label = static_cast<Index>(c);
     group.batch = parts.version;
     parts.recent.push_back(std::move(group));
@@ -293,55 +281,33 @@ void OnlineTarget<Scalar>::prepare() {
     else if (scales(c) > 0)
       scales(c) = parts_.options.balance->shares(c) / scales(c);
 
-  struct Scaled {
-    const Group* group;
-    double weight, discount;
-  };
-  std::vector<Scaled> groups;
-  Index old_rows = 0;
+  std::vector<PartOfStream<Scalar>> groups;
   weight_ = weight_squares_ = 0;
   for (const std::vector<Group>* some : {&parts_.old, &parts_.recent})
     for (const Group& group : *some) {
       const double scale = scales(group.label);
-      groups.push_back({&group, scale * group.weight, scale * group.discount});
+      groups.push_back({group.mean.data(), group.variances.data(), some == &parts_.old ? group.rows.get() : nullptr,
+                        scale * group.weight, scale * group.discount});
       weight_ += scale * group.weight;
       weight_squares_ += scale * scale * group.weight_squares;
-      if (some == &parts_.old) old_rows += group.rows->rows();
     }
   normaliser_ = std::max(0.0, weight_ - weight_squares_ / weight_);
-  const auto count = static_cast<Index>(groups.size());
-  const Vector& origin = groups.front().group->mean;
-  const Index d = origin.size();
-  // About the first of them: where the mean is large, its digits are not spent on the differences.
-  Eigen::VectorXd beyond = Eigen::VectorXd::Zero(d);
-  for (const Scaled& one : groups) beyond += one.weight / weight_ * (one.group->mean - origin);
-  mean_ = origin + beyond;
-
   const double unit = normaliser_ > 0 ? 1 / normaliser_ : 0.0;
-  const bool has_old = !parts_.old.empty();
-  Eigen::VectorXd variances = Eigen::VectorXd::Zero(d), diagonal = Eigen::VectorXd::Zero(has_old ? d : 0);
-  head_.resize(old_rows + count, d);
-  head_factors_.resize(old_rows + count);
-  recent_factors_.resize(static_cast<Index>(parts_.recent.size()));
-  Index row = 0;
+  const auto count = static_cast<Index>(groups.size());
+  const Index d = (parts_.old.empty() ? parts_.recent : parts_.old).front().mean.size();
+  rows_factors_.resize(count);
+  means_factors_.resize(count);
   for (Index i = 0; i < count; ++i) {
-    const auto& [group, weight, discount] = groups[static_cast<std::size_t>(i)];
-    const Index recent = i - static_cast<Index>(parts_.old.size()), rows = group->rows->rows();
-    if (recent < 0) {
-      kernels::copy<Scalar>(*group->rows, head_.middleRows(row, rows));
-      head_factors_.segment(row, rows).setConstant(std::sqrt(discount * unit));
-      diagonal += discount * unit * diagonal_beside<Scalar>(*group);
-      row += rows;
-    } else {
-      recent_factors_(recent) = std::sqrt(discount * unit);
-    }
-    const Eigen::VectorXd apart = group->mean - origin - beyond;
-    head_.row(old_rows + i) = apart.transpose().template cast<Scalar>();
-    head_factors_(old_rows + i) = std::sqrt(weight * unit);
-    variances += (discount * unit) * group->variances + (weight * unit) * apart.cwiseAbs2();
+    const PartOfStream<Scalar>& group = groups[static_cast<std::size_t>(i)];
+    rows_factors_(i) = std::sqrt(group.discount * unit);
+    means_factors_(i) = std::sqrt(group.weight * unit);
   }
-  diagonal_ = diagonal;
-  variances_ = variances;
+  mean_.resize(d);
+  means_.resize(count, d);
+  variances_.resize(d);
+  diagonal_.resize(parts_.old.empty() ? 0 : d);
+  gather_parts<Scalar>(groups, weight_, unit,
+                       {mean_.data(), means_, variances_.data(), diagonal_.size() > 0 ? diagonal_.data() : nullptr});
   trace_ = variances_.sum();
 }
 
@@ -369,14 +335,12 @@ void OnlineTarget<Scalar>::apply(const ConstBlockView<Scalar>& y, BlockView<Scal
     out.setZero();
     return;
   }
-  kernels::squared_gemm<Scalar>(head_, nullptr, {head_factors_.data(), true}, y, out);
-  BlockView<Scalar> product = kernels::scratch_block<Scalar, kernels::Scratch::feature_chunk>(y.rows(), y.cols());
-  for (Index i = 0; i < recent_factors_.size(); ++i) {
-    kernels::squared_gemm<Scalar>(*parts_.recent[static_cast<std::size_t>(i)].rows, nullptr,
-                                  {recent_factors_.data() + i, false}, y, product);
-    out += product;
-  }
-  for (Index i = 0; i < diagonal_.size(); ++i) out.row(i) += static_cast<Scalar>(diagonal_(i)) * y.row(i);
+  std::vector<kernels::RowsPiece<Scalar>> pieces;
+  pieces.reserve(static_cast<std::size_t>(rows_factors_.size()) + 1);
+  for (const std::vector<Group>* groups : {&parts_.old, &parts_.recent})
+    for (const Group& group : *groups) pieces.push_back({*group.rows, {rows_factors_.data() + pieces.size(), false}});
+  pieces.push_back({means_, {means_factors_.data(), true}});
+  kernels::squared_gemm<Scalar, Scalar>(pieces, diagonal_.size() > 0 ? diagonal_.data() : nullptr, y, out);
 }
 
 template <Storage Scalar>

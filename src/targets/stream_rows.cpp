@@ -3,18 +3,16 @@
 
 #include "core/basis.hpp"
 #include "core/lapack.hpp"
-#include "kernels/block_ops.hpp"
-#include "kernels/pool.hpp"
-#include "kernels/scratch.hpp"
+#include "kernels/stacked_rows.hpp"
+#include "kernels/stream_loops.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <vector>
 
 namespace itspace {
 
-using kernels::Op;
-using kernels::part_of;
 using kernels::Range;
 using kernels::run_parts;
 
@@ -23,13 +21,6 @@ namespace {
 // Columns are cut, never rows: sums over rows are then the same whatever the number of threads.
 constexpr Index tile = 64;
 
-// Parts of a sweep that does a few operations with each value.
-Index parts_of_columns(Index rows, Index cols) {
-  constexpr double work_of_a_value = 8;
-  const double work = work_of_a_value * static_cast<double>(rows) * static_cast<double>(cols);
-  return std::min(kernels::parts_for(work), (cols + tile - 1) / tile);
-}
-
 template <Storage Scalar>
 Index rows_of(std::span<const ScaledRows<Scalar>> pieces) {
   Index rows = 0;
@@ -37,56 +28,70 @@ Index rows_of(std::span<const ScaledRows<Scalar>> pieces) {
   return rows;
 }
 
-// Q' (d x count), divided by `size`.
+// Where a row goes among the directions, and what it is multiplied by; none where it goes nowhere.
 template <Storage Scalar>
-Block<Scalar> directions_of(std::span<const ScaledRows<Scalar>> pieces, Index known, Index count, double size,
-                            const Random& random) {
-  const Index d = pieces.front().rows.cols();
+struct Direction {
+  const Scalar* row;
+  Index to;
+  Scalar factor;
+};
+
+template <Storage Scalar>
+std::vector<Direction<Scalar>> directions_of(std::span<const ScaledRows<Scalar>> pieces, Index known, Index count,
+                                             double size, const Random& random) {
   // At least a third of the directions, and all that have no known row, look for what is new.
   const Index pure = std::min(known, count - std::min(count, std::max<Index>(4, count / 3)));
-  Block<Scalar> directions(d, count);
-  const Index parts = parts_of_columns(rows_of(pieces), d);
-  run_parts(parts, [&](Index part) {
-    const Range range = part_of(d, parts, part, tile);
-    Scalar* sums = kernels::thread_scratch<Scalar, kernels::Scratch::rows_aside>(count * tile);
-    for (Index first = range.begin; first < range.end; first += tile) {
-      const Index width = std::min(tile, range.end - first);
-      std::fill_n(sums, count * tile, Scalar(0));
-      Index number = 0;
-      for (const auto& piece : pieces) {
-        const auto factor = static_cast<Scalar>(piece.factor / size);
-        for (Index i = 0; i < piece.rows.rows(); ++i, ++number) {
-          const Index fresh = number - known;
-          const Index to = fresh < 0 ? number : pure + (known - pure + fresh) % (count - pure);
-          if (to >= count) continue;
-          const bool negative = fresh >= 0 && (random.bits(static_cast<std::uint64_t>(fresh)) & 1) != 0;
-          const Scalar sign = negative ? -factor : factor;
-          const Scalar* row = piece.rows.data() + i * piece.rows.outerStride() + first;
-          Scalar* sum = sums + to * tile;
-          for (Index j = 0; j < width; ++j) sum[j] += sign * row[j];
-        }
-      }
-      for (Index j = 0; j < width; ++j)
-        for (Index k = 0; k < count; ++k) directions(first + j, k) = sums[k * tile + j];
+  std::vector<Direction<Scalar>> all;
+  all.reserve(static_cast<std::size_t>(rows_of(pieces)));
+  Index number = 0;
+  for (const auto& piece : pieces) {
+    const auto factor = static_cast<Scalar>(piece.factor / size);
+    for (Index i = 0; i < piece.rows.rows(); ++i, ++number) {
+      const Index fresh = number - known;
+      const Index to = fresh < 0 ? number : pure + (known - pure + fresh) % (count - pure);
+      if (to >= count) continue;
+      const bool negative = fresh >= 0 && (random.bits(static_cast<std::uint64_t>(fresh)) & 1) != 0;
+      all.push_back({piece.rows.data() + i * piece.rows.outerStride(), to, negative ? -factor : factor});
     }
-  });
-  return directions;
+  }
+  return all;
 }
 
-// factor a', a tile of the columns of the result at a time.
+// Columns [begin, end) of all the directions, a row of `out` for each column.
 template <Storage Scalar>
-Block<Scalar> transposed_times(const ConstBlockView<Scalar>& a, double factor) {
-  Block<Scalar> out(a.cols(), a.rows());
-  const Index parts = parts_of_columns(a.cols(), a.rows());
-  run_parts(parts, [&](Index part) {
-    const Range range = part_of(a.rows(), parts, part, tile);
-    for (Index first = range.begin; first < range.end; first += tile) {
-      const Index end = std::min(first + tile, range.end);
-      for (Index i = 0; i < out.rows(); ++i)
-        for (Index j = first; j < end; ++j) out(i, j) = static_cast<Scalar>(factor * static_cast<double>(a(j, i)));
+void add_up(const std::vector<Direction<Scalar>>& directions, Index count, const Range& columns, Scalar* out,
+            Index stride) {
+  const auto& loops = kernels::stream_loops<Scalar>();
+  Scalar* sums = kernels::thread_scratch<Scalar, kernels::Scratch::rows_aside>(count * tile);
+  for (Index first = columns.begin; first < columns.end; first += tile) {
+    const Index width = std::min(tile, columns.end - first);
+    std::fill_n(sums, count * tile, Scalar(0));
+    for (const auto& one : directions) loops.add(one.row + first, one.factor, width, sums + one.to * tile);
+    loops.transpose(sums, tile, count, width, 1.0, out + (first - columns.begin) * stride, stride);
+  }
+}
+
+// The sums of squares of columns [first, first + width).
+template <Storage Scalar>
+std::array<double, tile> squares_of(const ConstBlockView<Scalar>& rows, Index first, Index width) {
+  const auto& loops = kernels::stream_loops<Scalar>();
+  std::array<double, tile> squares{};
+  for (Index i = 0; i < rows.rows(); ++i)
+    loops.add_squares(rows.data() + i * rows.outerStride() + first, width, squares.data());
+  return squares;
+}
+
+// Rounding may have given a column more than `most`; it is scaled back.
+template <Storage Scalar>
+void keep_columns_within(const double* most, const Range& columns, BlockView<Scalar> rows) {
+  for (Index first = columns.begin; first < columns.end; first += tile) {
+    const Index width = std::min(tile, columns.end - first);
+    const std::array<double, tile> squares = squares_of<Scalar>(rows, first, width);
+    for (Index j = 0; j < width; ++j) {
+      const double taken = squares[static_cast<std::size_t>(j)], limit = most[first + j];
+      if (taken > limit) rows.col(first + j) *= static_cast<Scalar>(std::sqrt(limit / taken));
     }
-  });
-  return out;
+  }
 }
 
 }  // namespace
@@ -94,76 +99,141 @@ Block<Scalar> transposed_times(const ConstBlockView<Scalar>& a, double factor) {
 template <Storage Scalar>
 CentredRows<Scalar> centred_about_mean(const ConstBlockView<Scalar>& batch, const Eigen::VectorXd& shares) {
   const Index d = batch.cols();
-  std::vector<Index> counted;
-  for (Index i = 0; i < batch.rows(); ++i)
-    if (shares.size() == 0 || shares(i) > 0) counted.push_back(i);
-  const auto count = static_cast<Index>(counted.size());
-  Eigen::VectorXd counted_shares = Eigen::VectorXd::Ones(count);
-  if (shares.size() > 0) counted_shares = shares(counted);
-  const Eigen::VectorXd roots = counted_shares.cwiseSqrt();
-  const double total = counted_shares.sum();
+  std::vector<const Scalar*> rows;
+  std::vector<double> counted, roots;
+  double total = 0;
+  for (Index i = 0; i < batch.rows(); ++i) {
+    const double share = shares.size() > 0 ? shares(i) : 1.0;
+    if (!(share > 0)) continue;
+    rows.push_back(batch.data() + i * batch.outerStride());
+    counted.push_back(share);
+    roots.push_back(std::sqrt(share));
+    total += share;
+  }
+  const auto count = static_cast<Index>(rows.size());
   CentredRows<Scalar> out{Block<Scalar>(count, d), Eigen::VectorXd::Zero(d), Eigen::VectorXd::Zero(d)};
-  const Index parts = parts_of_columns(count, d);
-  run_parts(parts, [&](Index part) {
-    const Range range = part_of(d, parts, part, tile);
-    constexpr Index width = 8 * tile;  // of the rows that are in cache when they are read again
-    for (Index first = range.begin; first < range.end; first += width) {
-      const Index end = std::min(first + width, range.end);
-      const auto row_of = [&](Index i) {
-        return batch.data() + counted[static_cast<std::size_t>(i)] * batch.outerStride();
-      };
-      // About the first row: the mean of equal values is that value to the last bit.
-      const Scalar* origin = row_of(0);
-      double* mean = out.mean.data();
-      double* squares = out.squares.data();
-      for (Index i = 1; i < count; ++i) {
-        const Scalar* row = row_of(i);
-        const double share = counted_shares(i);
-        for (Index j = first; j < end; ++j)
-          mean[j] += share * (static_cast<double>(row[j]) - static_cast<double>(origin[j]));
-      }
-      for (Index j = first; j < end; ++j) mean[j] = static_cast<double>(origin[j]) + mean[j] / total;
-      for (Index i = 0; i < count; ++i) {
-        const Scalar* row = row_of(i);
-        Scalar* to = out.rows.data() + i * d;
-        const double root = roots(i);
-        for (Index j = first; j < end; ++j) {
-          to[j] = static_cast<Scalar>((static_cast<double>(row[j]) - mean[j]) * root);
-          squares[j] += static_cast<double>(to[j]) * static_cast<double>(to[j]);
-        }
-      }
-    }
-  });
+  const kernels::CentreRows<Scalar> request{rows.data(),     counted.data(),     roots.data(),    count, total,
+                                            out.mean.data(), out.squares.data(), out.rows.data(), d};
+  for_columns(count, d, [&](Index begin, Index end) { kernels::stream_loops<Scalar>().centre(request, begin, end); });
   return out;
 }
 
 template <Storage Scalar>
+void keep_within(const Eigen::VectorXd& most, Block<Scalar>& rows) {
+  for_columns(rows.rows(), rows.cols(), [&](Index begin, Index end) {
+    keep_columns_within<Scalar>(most.data(), {begin, end}, rows);
+  });
+}
+
+template <Storage Scalar>
 Block<Scalar> leading_rows(std::span<const ScaledRows<Scalar>> pieces, Index known, Index kept, double size,
-                           const Random& random) {
+                           const Eigen::VectorXd& most, const Random& random) {
+  const auto& loops = kernels::strip_loops<Scalar, Scalar>();
+  const auto& stream_loops = kernels::stream_loops<Scalar>();
   const Index m = rows_of(pieces), d = pieces.front().rows.cols();
   const Index count = std::min({kept, m, d});
-  const Block<Scalar> directions = directions_of(pieces, known, count, size, random);
-  Block<Scalar> products(m, count), orthonormal(m, count), found(d, count);
-  Index first = 0;
+  std::vector<double> factors;
+  std::vector<kernels::RowsPiece<Scalar>> stack;
+  factors.reserve(pieces.size());
   for (const auto& piece : pieces) {
-    if (piece.rows.rows() == 0) continue;
-    kernels::gemm<Scalar>(Op::plain, static_cast<Scalar>(piece.factor / size), piece.rows, directions, Scalar(0),
-                          products.middleRows(first, piece.rows.rows()));
-    first += piece.rows.rows();
+    factors.push_back(piece.factor / size);
+    stack.push_back({piece.rows, {&factors.back(), false}});
   }
+  const kernels::RowsPieces<Scalar, Scalar> all(stack);
+  constexpr Index at_once = kernels::most_columns, fewest_columns = kernels::fewest_columns_of_a_part;
+  const Index parts =
+      std::min(kernels::parts_for(kernels::work_of(m, d, count)), (d + fewest_columns - 1) / fewest_columns);
+
+  // products = rows Q', each thread what its columns add to it.
+  const std::vector<Direction<Scalar>> directions = directions_of(pieces, known, count, size, random);
+  Block<Scalar> products(m, count), orthonormal(m, count);
+  Scalar* shares = kernels::thread_scratch<Scalar, kernels::Scratch::group_products>(parts * m * count);
+  run_parts(parts, [&](Index part) {
+    const Range columns = kernels::columns_of_part(d, parts, part);
+    const Index width = columns.end - columns.begin;
+    Scalar* own = kernels::thread_scratch<Scalar, kernels::Scratch::feature_chunk>(width * count);
+    add_up(directions, count, columns, own, count);
+    for (Index at = 0; at < count; at += at_once) {
+      const Index cols = std::min(at_once, count - at);
+      const Scalar* y = own;
+      if (!loops.widths.is_one_slab(count)) {
+        Scalar* slabs = kernels::thread_scratch<Scalar, kernels::Scratch::slabs>(width * loops.widths.padded(cols));
+        loops.pack(ConstBlockView<Scalar>(own + at, width, cols, count), 0, width, slabs);
+        y = slabs;
+      }
+      kernels::times_columns(loops, all, 0, m, columns, y, cols, shares + (part * count + at) * m);
+    }
+  });
+  run_parts(std::min(parts, m), [&](Index part) {
+    const Range rows = kernels::part_of(m, std::min(parts, m), part);
+    for (Index at = 0; at < count; at += at_once) {
+      const Index cols = std::min(at_once, count - at);
+      kernels::add_up_scaled<Scalar, Scalar>(all, 0, rows.begin, rows.end, shares + at * m, parts, m * count, 1,
+                                             products.middleCols(at, cols));
+    }
+  });
   HostSpace<Scalar> space;
   Basis basis;
   make_basis(space, products, orthonormal, basis);
   require_converged(basis.finite, "the leading directions of a batch");
-  first = 0;
-  for (const auto& piece : pieces) {
-    if (piece.rows.rows() == 0) continue;
-    kernels::gemm<Scalar>(Op::transposed, static_cast<Scalar>(piece.factor / size), piece.rows,
-                          orthonormal.block(first, 0, piece.rows.rows(), basis.cols), Scalar(first > 0 ? 1 : 0),
-                          found.leftCols(basis.cols));
-    first += piece.rows.rows();
-  }
-  return transposed_times<Scalar>(found.leftCols(basis.cols), size);
+
+  Block<Scalar> found(basis.cols, d);
+  run_parts(parts, [&](Index part) {
+    const Range columns = kernels::columns_of_part(d, parts, part);
+    const Index width = columns.end - columns.begin;
+    if (width == 0) return;
+    for (Index at = 0; at < basis.cols; at += at_once) {
+      const Index cols = std::min(at_once, basis.cols - at), padded = loops.widths.padded(cols);
+      Scalar* sums = kernels::thread_scratch<Scalar, kernels::Scratch::slabs>(width * padded);
+      std::fill_n(sums, width * padded, Scalar(0));
+      kernels::for_each_run(all, 0, m, [&](const auto& piece, Index first, Index rows, Index place) {
+        loops.transposed(kernels::part_of_piece(piece, first, rows, columns), 0, rows, 0, width,
+                         static_cast<Scalar>(piece.factors(first)), orthonormal.block(place, at, rows, cols), sums);
+      });
+      for (Index slab = 0; slab < cols;) {
+        const Index of_slab = loops.widths.next(cols - slab);
+        stream_loops.transpose(sums + slab * width, of_slab, width, std::min(of_slab, cols - slab), size,
+                               found.data() + (at + slab) * d + columns.begin, d);
+        slab += of_slab;
+      }
+    }
+    keep_columns_within<Scalar>(most.data(), columns, found);
+  });
+  return found;
+}
+
+template <Storage Scalar>
+void gather_parts(std::span<const PartOfStream<Scalar>> parts, double weight, double unit, WholeStream<Scalar> whole) {
+  const Index d = whole.means.cols();
+  const double* origin = parts.front().mean;
+  for_columns(whole.means.rows(), d, [&](Index begin, Index end) {
+    for (Index first = begin; first < end; first += tile) {
+      const Index width = std::min(tile, end - first);
+      // About the first of them: where the mean is large, its digits are not spent on the differences.
+      std::array<double, tile> beyond{};
+      for (const auto& part : parts)
+        for (Index j = 0; j < width; ++j)
+          beyond[static_cast<std::size_t>(j)] += part.weight / weight * (part.mean[first + j] - origin[first + j]);
+      double *variances = whole.variances + first, *diagonal = whole.diagonal + (whole.diagonal != nullptr ? first : 0);
+      std::fill_n(variances, width, 0.0);
+      if (diagonal != nullptr) std::fill_n(diagonal, width, 0.0);
+      for (Index j = 0; j < width; ++j) whole.mean[first + j] = origin[first + j] + beyond[static_cast<std::size_t>(j)];
+      Scalar* to = whole.means.data() + first;
+      for (const auto& part : parts) {
+        const double of_rows = part.discount * unit, of_mean = part.weight * unit;
+        for (Index j = 0; j < width; ++j) {
+          const double apart = part.mean[first + j] - origin[first + j] - beyond[static_cast<std::size_t>(j)];
+          to[j] = static_cast<Scalar>(apart);
+          variances[j] += of_rows * part.variances[first + j] + of_mean * (apart * apart);
+        }
+        to += whole.means.outerStride();
+        if (part.rows == nullptr) continue;
+        const std::array<double, tile> taken = squares_of<Scalar>(*part.rows, first, width);
+        for (Index j = 0; j < width; ++j)
+          diagonal[j] += of_rows * std::max(0.0, part.variances[first + j] - taken[static_cast<std::size_t>(j)]);
+      }
+    }
+  });
 }
 
 template <Storage Scalar>
@@ -180,7 +250,9 @@ Block<Scalar> stacked(std::span<const ScaledRows<Scalar>> pieces) {
 #define ITSPACE_INSTANTIATE(Scalar)                                                                               \
   template CentredRows<Scalar> centred_about_mean<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&); \
   template Block<Scalar> leading_rows<Scalar>(std::span<const ScaledRows<Scalar>>, Index, Index, double,          \
-                                              const Random&);                                                     \
+                                              const Eigen::VectorXd&, const Random&);                             \
+  template void keep_within<Scalar>(const Eigen::VectorXd&, Block<Scalar>&);                                      \
+  template void gather_parts<Scalar>(std::span<const PartOfStream<Scalar>>, double, double, WholeStream<Scalar>); \
   template Block<Scalar> stacked<Scalar>(std::span<const ScaledRows<Scalar>>);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
