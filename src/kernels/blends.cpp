@@ -11,32 +11,15 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/double_vectors-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace itspace::kernels {
 namespace HWY_NAMESPACE {
 namespace {  // the other kernels are in this namespace too
 
-namespace hn = hwy::HWY_NAMESPACE;
-using Tag = hn::ScalableTag<double>;
-using Vector = hn::Vec<Tag>;
-
-constexpr Index lanes = static_cast<Index>(HWY_LANES(double));
 constexpr int vectors = static_cast<int>(blend_sums / lanes);
 static_assert(blend_sums % lanes == 0);
-
-HWY_INLINE Vector load(const double* from) {
-  return hn::LoadU(Tag(), from);
-}
-HWY_INLINE Vector load(const float* from) {
-  return hn::PromoteTo(Tag(), hn::LoadU(hn::Rebind<float, Tag>(), from));
-}
-HWY_INLINE void store(Vector value, double* to) {
-  hn::StoreU(value, Tag(), to);
-}
-HWY_INLINE void store(Vector value, float* to) {
-  const hn::Rebind<float, Tag> tag;
-  hn::StoreU(hn::DemoteTo(tag, value), tag, to);
-}
 
 template <class Scalar>
 void norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, Index begin, Index end, double* squares,

@@ -10,27 +10,68 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/double_vectors-inl.hpp"
+
 HWY_BEFORE_NAMESPACE();
 namespace itspace::kernels {
 namespace HWY_NAMESPACE {
 namespace {  // the other kernels are in this namespace too
 
+// Asks for columns [begin, end) of a row that is to come: what a thread has of a row is a few lines, and those of the
+// next lie pages further on, where the processor does not look for them by itself.
+template <bool Written, class Scalar>
+HWY_INLINE void ask_for(const Scalar* row, Index begin, Index end) {
+  constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
+  for (Index j = begin; j < end; j += line) __builtin_prefetch(row + j, Written ? 1 : 0, 2);
+}
+
+// How many rows ahead, for rows of so many values: about as many lines as are under way at once.
 template <class Scalar>
-void add_differences(const Scalar* HWY_RESTRICT row, const Scalar* HWY_RESTRICT origin, double share, Index begin,
-                     Index end, double* HWY_RESTRICT sums) {
-  for (Index j = begin; j < end; ++j) sums[j] += share * (static_cast<double>(row[j]) - static_cast<double>(origin[j]));
+constexpr Index rows_ahead(Index values) {
+  constexpr Index bytes_ahead = 4096;
+  return std::clamp(bytes_ahead / (values * static_cast<Index>(sizeof(Scalar))), Index(1), Index(16));
+}
+
+// visit(j) for whole vectors of columns [begin, end); `rest` for the columns after them, one at a time.
+template <class Visit, class Rest>
+HWY_INLINE void for_vectors(Index begin, Index end, const Visit& visit, const Rest& rest) {
+  Index j = begin;
+  for (; j + lanes <= end; j += lanes) visit(j);
+  for (; j < end; ++j) rest(j);
+}
+
+// The row as it is, and what it adds to the sums.
+template <class Scalar>
+void copy_row(const Scalar* HWY_RESTRICT row, const Scalar* HWY_RESTRICT origin, double share, Index begin, Index end,
+              Scalar* HWY_RESTRICT to, double* HWY_RESTRICT sums) {
+  const Vector shares = hn::Set(Tag(), share);
+  std::copy(row + begin, row + end, to + begin);
+  for_vectors(
+      begin, end,
+      [&](Index j) HWY_ATTR {
+        store(hn::Add(load(sums + j), hn::Mul(shares, hn::Sub(load(row + j), load(origin + j)))), sums + j);
+      },
+      [&](Index j) HWY_ATTR { sums[j] += share * (static_cast<double>(row[j]) - static_cast<double>(origin[j])); });
 }
 
 template <class Scalar>
-void centre_row(const Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT mean, double root, Index begin, Index end,
-                Scalar* HWY_RESTRICT to, double* HWY_RESTRICT squares) {
-  for (Index j = begin; j < end; ++j) {
-    const auto value = static_cast<Scalar>((static_cast<double>(row[j]) - mean[j]) * root);
-    to[j] = value;
-    squares[j] += static_cast<double>(value) * static_cast<double>(value);
-  }
+void centre_row(Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT mean, double root, Index begin, Index end,
+                double* HWY_RESTRICT squares) {
+  const Vector roots = hn::Set(Tag(), root);
+  for_vectors(
+      begin, end,
+      [&](Index j) HWY_ATTR {
+        store(hn::Mul(hn::Sub(load(row + j), load(mean + j)), roots), row + j);
+        const Vector stored = load(row + j);
+        store(hn::Add(load(squares + j), hn::Mul(stored, stored)), squares + j);
+      },
+      [&](Index j) HWY_ATTR {
+        row[j] = static_cast<Scalar>((static_cast<double>(row[j]) - mean[j]) * root);
+        squares[j] += static_cast<double>(row[j]) * static_cast<double>(row[j]);
+      });
 }
 
+// Rows are read once, and moved where they were copied to.
 template <class Scalar>
 void centre(const CentreRows<Scalar>& request, Index begin, Index end) {
   constexpr Index width = 512;  // of the rows that are in cache when they are read again
@@ -38,24 +79,48 @@ void centre(const CentreRows<Scalar>& request, Index begin, Index end) {
     const Index last = std::min(first + width, end);
     // About the first row: the mean of equal values is that value to the last bit.
     const Scalar* origin = request.rows[0];
-    for (Index i = 1; i < request.count; ++i)
-      add_differences(request.rows[i], origin, request.shares[i], first, last, request.mean);
+    const Index ahead = rows_ahead<Scalar>(last - first);
+    for (Index i = 0; i < request.count; ++i) {
+      if (const Index next = i + ahead; next < request.count) {
+        ask_for<false>(request.rows[next], first, last);
+        ask_for<true>(request.centred + next * request.stride, first, last);
+      }
+      copy_row(request.rows[i], origin, request.shares[i], first, last, request.centred + i * request.stride,
+               request.mean);
+    }
     for (Index j = first; j < last; ++j)
       request.mean[j] = static_cast<double>(origin[j]) + request.mean[j] / request.total;
-    for (Index i = 0; i < request.count; ++i)
-      centre_row(request.rows[i], request.mean, request.roots[i], first, last, request.centred + i * request.stride,
-                 request.squares);
+    for (Index i = 0; i < request.count; ++i) {
+      if (const Index next = i + ahead; next < request.count)
+        ask_for<true>(request.centred + next * request.stride, first, last);
+      centre_row(request.centred + i * request.stride, request.mean, request.roots[i], first, last, request.squares);
+    }
   }
 }
 
 template <class Scalar>
-void add(const Scalar* HWY_RESTRICT from, Scalar factor, Index count, Scalar* HWY_RESTRICT to) {
+void add_row(const Scalar* HWY_RESTRICT from, Scalar factor, Index count, Scalar* HWY_RESTRICT to) {
   for (Index j = 0; j < count; ++j) to[j] += factor * from[j];
 }
 
 template <class Scalar>
+void add(const AddedRow<Scalar>* rows, Index count, Index begin, Index end, Scalar* sums, Index stride) {
+  const Index ahead = rows_ahead<Scalar>(end - begin);
+  for (Index i = 0; i < count; ++i) {
+    if (i + ahead < count) ask_for<false>(rows[i + ahead].row, begin, end);
+    add_row(rows[i].row + begin, rows[i].factor, end - begin, sums + rows[i].to * stride);
+  }
+}
+
+template <class Scalar>
 void add_squares(const Scalar* HWY_RESTRICT from, Index count, double* HWY_RESTRICT to) {
-  for (Index j = 0; j < count; ++j) to[j] += static_cast<double>(from[j]) * static_cast<double>(from[j]);
+  for_vectors(
+      0, count,
+      [&](Index j) HWY_ATTR {
+        const Vector value = load(from + j);
+        store(hn::Add(load(to + j), hn::Mul(value, value)), to + j);
+      },
+      [&](Index j) HWY_ATTR { to[j] += static_cast<double>(from[j]) * static_cast<double>(from[j]); });
 }
 
 template <class Scalar>

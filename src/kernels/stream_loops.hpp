@@ -22,11 +22,19 @@ struct CentreRows {
   Index stride;
 };
 
+// A row, which of several sums it is added to, and how often.
+template <Storage Scalar>
+struct AddedRow {
+  const Scalar* row;
+  Index to;
+  Scalar factor;
+};
+
 template <Storage Scalar>
 struct StreamLoops {
   void (*centre)(const CentreRows<Scalar>& request, Index begin, Index end);  // columns [begin, end)
-  // to += factor from.
-  void (*add)(const Scalar* from, Scalar factor, Index count, Scalar* to);
+  // Columns [begin, end) of the rows to their sums, which lie `stride` values after each other.
+  void (*add)(const AddedRow<Scalar>* rows, Index count, Index begin, Index end, Scalar* sums, Index stride);
   // to += from^2.
   void (*add_squares)(const Scalar* from, Index count, double* to);
   // to(j, i) = factor from(i, j).

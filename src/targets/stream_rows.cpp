@@ -28,20 +28,13 @@ Index rows_of(std::span<const ScaledRows<Scalar>> pieces) {
   return rows;
 }
 
-// Where a row goes among the directions, and what it is multiplied by; none where it goes nowhere.
+// Which rows make which direction.
 template <Storage Scalar>
-struct Direction {
-  const Scalar* row;
-  Index to;
-  Scalar factor;
-};
-
-template <Storage Scalar>
-std::vector<Direction<Scalar>> directions_of(std::span<const ScaledRows<Scalar>> pieces, Index known, Index count,
-                                             double size, const Random& random) {
+std::vector<kernels::AddedRow<Scalar>> directions_of(std::span<const ScaledRows<Scalar>> pieces, Index known,
+                                                     Index count, double size, const Random& random) {
   // At least a third of the directions, and all that have no known row, look for what is new.
   const Index pure = std::min(known, count - std::min(count, std::max<Index>(4, count / 3)));
-  std::vector<Direction<Scalar>> all;
+  std::vector<kernels::AddedRow<Scalar>> all;
   all.reserve(static_cast<std::size_t>(rows_of(pieces)));
   Index number = 0;
   for (const auto& piece : pieces) {
@@ -59,14 +52,14 @@ std::vector<Direction<Scalar>> directions_of(std::span<const ScaledRows<Scalar>>
 
 // Columns [begin, end) of all the directions, a row of `out` for each column.
 template <Storage Scalar>
-void add_up(const std::vector<Direction<Scalar>>& directions, Index count, const Range& columns, Scalar* out,
+void add_up(const std::vector<kernels::AddedRow<Scalar>>& directions, Index count, const Range& columns, Scalar* out,
             Index stride) {
   const auto& loops = kernels::stream_loops<Scalar>();
   Scalar* sums = kernels::thread_scratch<Scalar, kernels::Scratch::rows_aside>(count * tile);
   for (Index first = columns.begin; first < columns.end; first += tile) {
     const Index width = std::min(tile, columns.end - first);
     std::fill_n(sums, count * tile, Scalar(0));
-    for (const auto& one : directions) loops.add(one.row + first, one.factor, width, sums + one.to * tile);
+    loops.add(directions.data(), static_cast<Index>(directions.size()), first, first + width, sums, tile);
     loops.transpose(sums, tile, count, width, 1.0, out + (first - columns.begin) * stride, stride);
   }
 }
@@ -145,7 +138,7 @@ Block<Scalar> leading_rows(std::span<const ScaledRows<Scalar>> pieces, Index kno
       std::min(kernels::parts_for(kernels::work_of(m, d, count)), (d + fewest_columns - 1) / fewest_columns);
 
   // products = rows Q', each thread what its columns add to it.
-  const std::vector<Direction<Scalar>> directions = directions_of(pieces, known, count, size, random);
+  const std::vector<kernels::AddedRow<Scalar>> directions = directions_of(pieces, known, count, size, random);
   Block<Scalar> products(m, count), orthonormal(m, count);
   Scalar* shares = kernels::thread_scratch<Scalar, kernels::Scratch::group_products>(parts * m * count);
   run_parts(parts, [&](Index part) {
