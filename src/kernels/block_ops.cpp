@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sweeps over tall blocks that end in small matrices, or multiply by them.
+// Sweeps over tall blocks that end in a few sums, or multiply by small matrices.
 #include "kernels/step_sweeps.hpp"
 
 #include "kernels/blends.hpp"
@@ -14,33 +14,6 @@ namespace itspace::kernels {
 namespace {
 
 constexpr Index most_columns = most_strip_columns;
-
-// The loops take any number of columns on one side and most_columns on the other. Where both have more, one is cut.
-template <class View>
-bool is_wide(const GramRequest<View>& request) {
-  return request.a.cols() > most_columns && request.b.cols() > most_columns;
-}
-
-// The loops take most_columns on the right: so b'a is made where b has more.
-template <class View>
-bool is_exchanged(const GramRequest<View>& request) {
-  return request.b.cols() > most_columns;
-}
-template <class View>
-const View& left_of(const GramRequest<View>& request) {
-  return is_exchanged(request) ? request.b : request.a;
-}
-template <class View>
-const View& right_of(const GramRequest<View>& request) {
-  return is_exchanged(request) ? request.a : request.b;
-}
-
-// The parts of a sweep over the rows of a block: as many whatever is done with each value, so that in the sweeps of a
-// step, one after the other, each thread finds its rows in its own cache.
-Index parts_for_values(Index rows, Index cols) {
-  constexpr double work_of_a_value = 30;
-  return parts_for(work_of_a_value * static_cast<double>(rows) * static_cast<double>(cols));
-}
 
 // The sums of the parts, in order, in those of the first.
 void add_up_parts(double* sums, Index parts, Index count) {
@@ -60,7 +33,7 @@ BlendNorms norms_of(const double* sums) {
 // `count` sums over rows, which work(range, sums) adds to; parts are added up in order.
 template <class Work>
 const double* add_up(Index rows, Index cols, Index count, const Work& work) {
-  const Index parts = parts_for_values(rows, cols);
+  const Index parts = parts_for_block(rows, cols);
   double* sums = thread_scratch<double, Scratch::partial_sums>(parts * count);
   run_parts(parts, [&](Index part) {
     double* own = sums + part * count;
@@ -69,21 +42,6 @@ const double* add_up(Index rows, Index cols, Index count, const Work& work) {
   });
   add_up_parts(sums, parts, count);
   return sums;
-}
-
-template <Storage Scalar>
-void wide_gram(const GramRequest<ConstBlockView<Scalar>>& request) {
-  Small& out = *request.out;
-  out.resize(request.a.cols(), request.b.cols());
-  Small part;
-  for (Index at = 0; at < out.cols(); at += most_columns) {
-    const Index count = std::min(most_columns, out.cols() - at);
-    // Of a block with itself the upper triangle.
-    const Index rows = request.of_itself ? at + count : out.rows();
-    const GramRequest<ConstBlockView<Scalar>> of_part(request.a.leftCols(rows), request.b.middleCols(at, count), part);
-    kernels::grams<Scalar>({&of_part, 1});
-    out.block(0, at, rows, count) = part;
-  }
 }
 
 // m by slabs, as the loops take it.
@@ -127,7 +85,7 @@ Index multiply_rows(const ConstBlockView<Scalar>& a, const Small& m, Write write
   double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * loops.widths.padded(m.cols()));
   pack_slabs(m, loops.widths, slabs);
   const Index parts = std::max(parts_for(static_cast<double>(a.rows()) * static_cast<double>(m.size())),
-                               parts_for_values(a.rows(), a.cols()));
+                               parts_for_block(a.rows(), a.cols()));
   run_parts(parts, [&](Index part) {
     const Range range = part_of(a.rows(), parts, part, strip_rows);
     if (range.begin < range.end) loops.multiply(a, slabs, range.begin, range.end, write == Write::add, out);
@@ -136,72 +94,11 @@ Index multiply_rows(const ConstBlockView<Scalar>& a, const Small& m, Write write
   return parts;
 }
 
-// Before its rows of a request are multiplied each part does before(rows).
-template <Storage Scalar, class Before>
-void grams_of_parts(std::span<const GramRequest<ConstBlockView<Scalar>>> requests, const Before& before) {
-  const auto& loops = small_loops<Scalar>();
-  const auto values_of = [&](const auto& request) {
-    return left_of(request).cols() * loops.widths.padded(right_of(request).cols());
-  };
-  double work = 0;
-  Index apart = 0, at_least = 1;
-  for (const auto& request : requests) {
-    if (is_wide(request)) {
-      wide_gram(request);
-    } else {
-      apart += values_of(request);
-      work += static_cast<double>(request.a.rows()) * static_cast<double>(values_of(request));
-      at_least = std::max(at_least, parts_for_values(request.a.rows(), request.a.cols()));
-    }
-  }
-  const Index parts = std::max(at_least, parts_for(work));
-  double* sums = thread_scratch<double, Scratch::partial_sums>(parts * apart);
-  run_parts(parts, [&](Index part) {
-    double* own = sums + part * apart;
-    std::fill_n(own, apart, 0.0);
-    for (const auto& request : requests) {
-      if (is_wide(request)) continue;
-      const Range range = part_of(request.a.rows(), parts, part, strip_rows);
-      before(range);
-      if (range.begin < range.end) loops.gram(left_of(request), right_of(request), range.begin, range.end, own);
-      own += values_of(request);
-    }
-  });
-  // Parts are added up in order, each thread a range of the values.
-  const Index adders = parts > 1 ? std::min(parts, parts_for(8 * static_cast<double>(parts * apart))) : 0;
-  run_parts(adders, [&](Index adder) {
-    const Range range = part_of(apart, adders, adder);
-    for (Index p = 1; p < parts; ++p)
-      for (Index i = range.begin; i < range.end; ++i) sums[i] += sums[p * apart + i];
-  });
-  const double* first = sums;
-  for (const auto& request : requests) {
-    Small& out = *request.out;
-    if (!is_wide(request)) {
-      out.resize(request.a.cols(), request.b.cols());
-      const bool exchanged = is_exchanged(request);
-      const Index rows_made = left_of(request).cols(), cols_made = right_of(request).cols();
-      for (Index at = 0; at < cols_made;) {
-        const Index width = loops.widths.next(cols_made - at), used = std::min(width, cols_made - at);
-        for (Index i = 0; i < rows_made; ++i) {
-          const double* row = first + at * rows_made + i * width;
-          for (Index j = 0; j < used; ++j) (exchanged ? out(at + j, i) : out(i, at + j)) = row[j];
-        }
-        at += width;
-      }
-      first += values_of(request);
-    }
-    if (!request.of_itself) continue;
-    for (Index j = 0; j < out.cols(); ++j)
-      for (Index i = 0; i < j; ++i) out(j, i) = out(i, j);
-  }
-}
-
 }  // namespace
 
-template <Storage Scalar>
-void grams(std::span<const GramRequest<ConstBlockView<Scalar>>> requests) {
-  grams_of_parts<Scalar>(requests, [](const Range&) {});
+Index parts_for_block(Index rows, Index cols) {
+  constexpr double work_of_a_value = 30;
+  return parts_for(work_of_a_value * static_cast<double>(rows) * static_cast<double>(cols));
 }
 
 template <Storage Scalar>
@@ -234,21 +131,6 @@ BlendNorms multiply_and_norms(const ConstBlockView<Scalar>& a, const Small& m, c
   });
   add_up_parts(sums, parts, 2 * blend_sums);
   return norms_of(sums);
-}
-
-template <Storage Scalar>
-void blend_and_gram(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha,
-                    BlockView<Scalar> out, Small& gram) {
-  const ConstBlockView<Scalar> made = out;
-  const GramRequest<ConstBlockView<Scalar>> request(made, gram);
-  if (is_wide(request)) {
-    blend<Scalar>(y, b, alpha, out);
-    grams<Scalar>({&request, 1});
-    return;
-  }
-  grams_of_parts<Scalar>({&request, 1}, [&](const Range& range) {
-    blend_loops<Scalar>().blend(y, b, alpha, range.begin, range.end, out);
-  });
 }
 
 template <Storage Scalar>
@@ -293,7 +175,7 @@ BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Sca
 template <Storage Scalar>
 void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out) {
   const auto& loops = blend_loops<Scalar>();
-  const Index parts = parts_for_values(y.rows(), y.cols());
+  const Index parts = parts_for_block(y.rows(), y.cols());
   run_parts(parts, [&](Index part) {
     const Range range = part_of(y.rows(), parts, part);
     loops.blend(y, b, alpha, range.begin, range.end, out);
@@ -302,7 +184,7 @@ void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, dou
 
 template <Storage Scalar>
 void copy(const ConstBlockView<Scalar>& from, BlockView<Scalar> to) {
-  const Index parts = parts_for_values(from.rows(), from.cols());
+  const Index parts = parts_for_block(from.rows(), from.cols());
   run_parts(parts, [&](Index part) {
     const Range range = part_of(from.rows(), parts, part);
     for (Index i = range.begin; i < range.end; ++i)
@@ -312,7 +194,7 @@ void copy(const ConstBlockView<Scalar>& from, BlockView<Scalar> to) {
 
 template <Storage Scalar>
 void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
-  const Index parts = parts_for_values(block.rows(), block.cols());
+  const Index parts = parts_for_block(block.rows(), block.cols());
   run_parts(parts, [&](Index part) {
     const Range range = part_of(block.rows(), parts, part);
     for (Index i = range.begin; i < range.end; ++i) {
@@ -323,13 +205,10 @@ void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                  \
-  template void grams<Scalar>(std::span<const GramRequest<ConstBlockView<Scalar>>>);                                 \
   template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Write);                     \
   template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                         \
   template BlendNorms multiply_and_norms(const ConstBlockView<Scalar>&, const Small&, const ConstBlockView<Scalar>&, \
                                          BlockView<Scalar>);                                                         \
-  template void blend_and_gram(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double,                 \
-                               BlockView<Scalar>, Small&);                                                           \
   template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                     \
   template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>);      \
   template bool all_finite(const ConstBlockView<Scalar>&);                                                           \

@@ -7,6 +7,10 @@
 
 namespace itspace::kernels {
 
+// The parts of a sweep over the rows of a block: as many whatever is done with each value, so that in the sweeps of a
+// step, one after the other, each thread finds its rows in its own cache.
+Index parts_for_block(Index rows, Index cols);
+
 // out = a m, and the two norms that a certificate needs of y and out.
 template <Storage Scalar>
 BlendNorms multiply_and_norms(const ConstBlockView<Scalar>& a, const Small& m, const ConstBlockView<Scalar>& y,

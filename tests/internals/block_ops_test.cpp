@@ -47,6 +47,8 @@ TEST(BlockOps, GramsAreExactToDouble) {
         check_grams<float>(rows, cols, 16);
         check_grams<double>(rows, 5, cols);
       }
+    for (const Index cols : {50, 64, 128}) check_grams<float>(170, cols, cols);  // shorter than the sums of all threads
+    check_grams<double>(170, 64, 130);
   });
 }
 
