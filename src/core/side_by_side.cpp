@@ -132,7 +132,7 @@ class Runner {
         recorder_(target_.dim(), rank, precision_name<Scalar>(), alpha_, options.tolerance, Solver::paper,
                   run.context->begin),
         q_(target_.dim(), rank),
-        w_(target_.make_image(target_.dim(), rank)),
+        w_(target_.dim(), rank),  // a target that adds to it leaves the NaN it was poisoned with, whatever else it held
         b_(target_.dim(), rank),
         small_(rank, rank) {
     iterates_[0] = std::move(run.start);

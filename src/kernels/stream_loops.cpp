@@ -17,12 +17,12 @@ namespace itspace::kernels {
 namespace HWY_NAMESPACE {
 namespace {  // the other kernels are in this namespace too
 
-// Asks for columns [begin, end) of a row that is to come: what a thread has of a row is a few lines, and those of the
-// next lie pages further on, where the processor does not look for them by itself.
+// Asks for values of a row that is to come: what a thread has of a row is a few lines, and those of the next lie pages
+// further on, where the processor does not look for them by itself.
 template <bool Written, class Scalar>
-HWY_INLINE void ask_for(const Scalar* row, Index begin, Index end) {
+HWY_INLINE void ask_for(const Scalar* row, Index count) {
   constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
-  for (Index j = begin; j < end; j += line) __builtin_prefetch(row + j, Written ? 1 : 0, 2);
+  for (Index j = 0; j < count; j += line) __builtin_prefetch(row + j, Written ? 1 : 0, 2);
 }
 
 // How many rows ahead, for rows of so many values: about as many lines as are under way at once.
@@ -32,34 +32,34 @@ constexpr Index rows_ahead(Index values) {
   return std::clamp(bytes_ahead / (values * static_cast<Index>(sizeof(Scalar))), Index(1), Index(16));
 }
 
-// visit(j) for whole vectors of columns [begin, end); `rest` for the columns after them, one at a time.
+// visit(j) for whole vectors of `count` values; rest(j) for those after them, one at a time.
 template <class Visit, class Rest>
-HWY_INLINE void for_vectors(Index begin, Index end, const Visit& visit, const Rest& rest) {
-  Index j = begin;
-  for (; j + lanes <= end; j += lanes) visit(j);
-  for (; j < end; ++j) rest(j);
+HWY_INLINE void for_vectors(Index count, const Visit& visit, const Rest& rest) {
+  Index j = 0;
+  for (; j + lanes <= count; j += lanes) visit(j);
+  for (; j < count; ++j) rest(j);
 }
 
 // The row as it is, and what it adds to the sums.
 template <class Scalar>
-void copy_row(const Scalar* HWY_RESTRICT row, const Scalar* HWY_RESTRICT origin, double share, Index begin, Index end,
+void copy_row(const Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT origin, double share, Index count,
               Scalar* HWY_RESTRICT to, double* HWY_RESTRICT sums) {
   const Vector shares = hn::Set(Tag(), share);
-  std::copy(row + begin, row + end, to + begin);
+  std::copy_n(row, count, to);
   for_vectors(
-      begin, end,
+      count,
       [&](Index j) HWY_ATTR {
         store(hn::Add(load(sums + j), hn::Mul(shares, hn::Sub(load(row + j), load(origin + j)))), sums + j);
       },
-      [&](Index j) HWY_ATTR { sums[j] += share * (static_cast<double>(row[j]) - static_cast<double>(origin[j])); });
+      [&](Index j) HWY_ATTR { sums[j] += share * (static_cast<double>(row[j]) - origin[j]); });
 }
 
 template <class Scalar>
-void centre_row(Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT mean, double root, Index begin, Index end,
+void centre_row(Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT mean, double root, Index count,
                 double* HWY_RESTRICT squares) {
   const Vector roots = hn::Set(Tag(), root);
   for_vectors(
-      begin, end,
+      count,
       [&](Index j) HWY_ATTR {
         store(hn::Mul(hn::Sub(load(row + j), load(mean + j)), roots), row + j);
         const Vector stored = load(row + j);
@@ -71,30 +71,34 @@ void centre_row(Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT mean, doubl
       });
 }
 
-// Rows are read once, and moved where they were copied to.
+// Rows are read once, and moved where they were copied to. Sums are the thread's own until they are done: lines that
+// two threads add to would go back and forth with every row.
 template <class Scalar>
 void centre(const CentreRows<Scalar>& request, Index begin, Index end) {
   constexpr Index width = 512;  // of the rows that are in cache when they are read again
+  alignas(64) double origin[width], mean[width], squares[width];
   for (Index first = begin; first < end; first += width) {
-    const Index last = std::min(first + width, end);
+    const Index count = std::min(width, end - first), ahead = rows_ahead<Scalar>(count);
+    std::fill_n(mean, count, 0.0);
+    std::fill_n(squares, count, 0.0);
     // About the first row: the mean of equal values is that value to the last bit.
-    const Scalar* origin = request.rows[0];
-    const Index ahead = rows_ahead<Scalar>(last - first);
+    std::copy_n(request.rows[0] + first, count, origin);
     for (Index i = 0; i < request.count; ++i) {
       if (const Index next = i + ahead; next < request.count) {
-        ask_for<false>(request.rows[next], first, last);
-        ask_for<true>(request.centred + next * request.stride, first, last);
+        ask_for<false>(request.rows[next] + first, count);
+        ask_for<true>(request.centred + next * request.stride + first, count);
       }
-      copy_row(request.rows[i], origin, request.shares[i], first, last, request.centred + i * request.stride,
-               request.mean);
+      copy_row(request.rows[i] + first, origin, request.shares[i], count, request.centred + i * request.stride + first,
+               mean);
     }
-    for (Index j = first; j < last; ++j)
-      request.mean[j] = static_cast<double>(origin[j]) + request.mean[j] / request.total;
+    for (Index j = 0; j < count; ++j) mean[j] = origin[j] + mean[j] / request.total;
     for (Index i = 0; i < request.count; ++i) {
       if (const Index next = i + ahead; next < request.count)
-        ask_for<true>(request.centred + next * request.stride, first, last);
-      centre_row(request.centred + i * request.stride, request.mean, request.roots[i], first, last, request.squares);
+        ask_for<true>(request.centred + next * request.stride + first, count);
+      centre_row(request.centred + i * request.stride + first, mean, request.roots[i], count, squares);
     }
+    std::copy_n(mean, count, request.mean + first);
+    std::copy_n(squares, count, request.squares + first);
   }
 }
 
@@ -107,7 +111,7 @@ template <class Scalar>
 void add(const AddedRow<Scalar>* rows, Index count, Index begin, Index end, Scalar* sums, Index stride) {
   const Index ahead = rows_ahead<Scalar>(end - begin);
   for (Index i = 0; i < count; ++i) {
-    if (i + ahead < count) ask_for<false>(rows[i + ahead].row, begin, end);
+    if (i + ahead < count) ask_for<false>(rows[i + ahead].row + begin, end - begin);
     add_row(rows[i].row + begin, rows[i].factor, end - begin, sums + rows[i].to * stride);
   }
 }
@@ -115,7 +119,7 @@ void add(const AddedRow<Scalar>* rows, Index count, Index begin, Index end, Scal
 template <class Scalar>
 void add_squares(const Scalar* HWY_RESTRICT from, Index count, double* HWY_RESTRICT to) {
   for_vectors(
-      0, count,
+      count,
       [&](Index j) HWY_ATTR {
         const Vector value = load(from + j);
         store(hn::Add(load(to + j), hn::Mul(value, value)), to + j);

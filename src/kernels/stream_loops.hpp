@@ -15,9 +15,9 @@ struct CentreRows {
   const Scalar* const* rows;  // `count` of them, at least one
   const double *shares, *roots;
   Index count;
-  double total;     // of the shares
-  double* mean;     // 0 before
-  double* squares;  // 0 before; the sums of squares of the columns of what is made
+  double total;  // of the shares
+  double* mean;
+  double* squares;  // the sums of squares of the columns of what is made
   Scalar* centred;
   Index stride;
 };

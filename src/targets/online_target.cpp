@@ -72,8 +72,8 @@ Group<Scalar> group_of(const ConstBlockView<Scalar>& batch, const Eigen::VectorX
   require(std::isfinite(group.weight_squares), "the weights are too large for their squares to be summed, up to ",
           largest, "; scale them all down, which changes nothing");
   CentredRows<Scalar> centred = centred_about_mean<Scalar>(batch, weights / largest);
-  group.mean = centred.mean;
-  group.variances = centred.squares;
+  group.mean = std::move(centred.mean);
+  group.variances = std::move(centred.squares);
   group.rows = std::make_shared<const Block<Scalar>>(std::move(centred.rows));
   return group;
 }

@@ -94,6 +94,9 @@ CentredRows<Scalar> centred_about_mean(const ConstBlockView<Scalar>& batch, cons
   const Index d = batch.cols();
   std::vector<const Scalar*> rows;
   std::vector<double> counted, roots;
+  rows.reserve(static_cast<std::size_t>(batch.rows()));
+  counted.reserve(rows.capacity());
+  roots.reserve(rows.capacity());
   double total = 0;
   for (Index i = 0; i < batch.rows(); ++i) {
     const double share = shares.size() > 0 ? shares(i) : 1.0;
@@ -104,7 +107,7 @@ CentredRows<Scalar> centred_about_mean(const ConstBlockView<Scalar>& batch, cons
     total += share;
   }
   const auto count = static_cast<Index>(rows.size());
-  CentredRows<Scalar> out{Block<Scalar>(count, d), Eigen::VectorXd::Zero(d), Eigen::VectorXd::Zero(d)};
+  CentredRows<Scalar> out{Block<Scalar>(count, d), Vector(d), Vector(d)};
   const kernels::CentreRows<Scalar> request{rows.data(),     counted.data(),     roots.data(),    count, total,
                                             out.mean.data(), out.squares.data(), out.rows.data(), d};
   for_columns(count, d, [&](Index begin, Index end) { kernels::stream_loops<Scalar>().centre(request, begin, end); });

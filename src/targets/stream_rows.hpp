@@ -34,7 +34,7 @@ void for_columns(Index rows, Index cols, const Work& work) {
 template <Storage Scalar>
 struct CentredRows {
   Block<Scalar> rows;
-  Eigen::VectorXd mean, squares;
+  Vector mean, squares;
 };
 // shares: empty (all 1), or one for each row. @pre one of them is above 0.
 template <Storage Scalar>
