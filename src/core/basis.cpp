@@ -27,16 +27,22 @@ SmallVector Basis::lengths(const Small& v) const {
   return v.cwiseProduct(kernels::times(y_gram, v)).colwise().sum().cwiseMax(0.0).cwiseSqrt();
 }
 
+SmallVector Basis::lengths_of_columns() const {
+  if (orthonormal) return r.colwise().norm();
+  return y_gram.diagonal().cwiseMax(0.0).cwiseSqrt();
+}
+
 BasisStage make_basis_stage(const Small& gram) {
   const SmallVector lengths = gram.diagonal().cwiseSqrt();
   const SmallVector scale = lengths.cwiseInverse();
   const Small equilibrated = scale.asDiagonal() * gram * scale.asDiagonal();
-  Small upper;
-  if (upper_cholesky(equilibrated, upper)) {
-    const Small inverse = upper_inverse(upper);
-    const double length = inverse.norm() / std::sqrt(std::max<double>(1, static_cast<double>(upper.rows())));
+  Small lower;
+  if (lower_cholesky(equilibrated, lower)) {
+    const Small inverse = lower_inverse(lower);
+    const double length = inverse.norm() / std::sqrt(std::max<double>(1, static_cast<double>(lower.rows())));
     if (length <= longest_inverse)
-      return {upper * lengths.asDiagonal(), scale.asDiagonal() * inverse, true, true, length <= accurate_inverse};
+      return {kernels::transposed(lengths.asDiagonal() * lower), kernels::transposed(inverse * scale.asDiagonal()),
+              true, true, length <= accurate_inverse};
   }
   SmallVector values;
   Small vectors;

@@ -26,6 +26,7 @@ struct ITSPACE_API Basis {
 
   // ||Y v_i|| for the columns v_i.
   SmallVector lengths(const Small& v) const;
+  SmallVector lengths_of_columns() const;  // ||Y e_j||
 };
 
 // Fills the first basis.cols columns of q. @pre q has at least the columns of y and is not y.

@@ -19,8 +19,8 @@ constexpr double eps64 = std::numeric_limits<double>::epsilon();
 // Coefficients whose sizes differ by no more than this lose nothing that counts when they are mixed.
 constexpr double mixed_safely = 30;
 
-// Decompositions up to this many columns cost less than the products that replace them.
-constexpr Index fewest_for_products = 40;
+// Decompositions of fewer columns cost less than the products that replace them.
+constexpr Index fewest_for_products = 4;
 
 // Columns that are orthonormal to this have their norm bounded rather than computed.
 constexpr double near_orthonormal = 1e-11;
@@ -37,7 +37,7 @@ int exponent_of(double x) {
 class Root {
  public:
   explicit Root(const Small& theta) {
-    if (upper_cholesky(theta, c_)) return;
+    if (lower_cholesky(theta, lower_)) return;
     singular_ = true;
     SmallVector values;
     Small vectors;
@@ -46,7 +46,7 @@ class Root {
     // A negative eigenvalue shows how far the entries of Sigma itself are rounded.
     cut_ = std::max(4 * eps64 * values.maxCoeff(), -2 * values.minCoeff());
     const SmallVector roots = (values.array() > cut_).select(values.cwiseMax(0.0).cwiseSqrt(), 0.0);
-    c_ = roots.asDiagonal() * vectors.transpose();
+    lower_ = vectors * roots.asDiagonal();
     const SmallVector inverse_roots = (roots.array() > 0).select(roots.cwiseInverse(), 0.0);
     pseudo_inverse_ = vectors * inverse_roots.asDiagonal();
   }
@@ -54,14 +54,14 @@ class Root {
   bool finite() const { return finite_; }
   double cut() const { return cut_; }  // directions of theta up to this were left out
   bool is_singular() const { return singular_; }
-  const Small& c() const { return c_; }
+  const Small& c_transposed() const { return lower_; }
   Small solve(const Small& right) const {
-    if (!singular_) return c_.triangularView<Eigen::Upper>().solve(right);
+    if (!singular_) return lower_.triangularView<Eigen::Lower>().transpose().solve(right);
     return pseudo_inverse_ * right;
   }
 
  private:
-  Small c_, pseudo_inverse_;
+  Small lower_, pseudo_inverse_;  // C', a lower triangle where theta is not singular
   double cut_ = 0;
   bool singular_ = false;
   bool finite_ = true;
@@ -87,28 +87,11 @@ double doubt_of(double energy, double noise, bool of_roots) {
 
 // What make_certificate has brought to order one.
 struct ScaledData {
-  const Small &theta, &coordinates;  // as they came
-  const Small &scaled_coordinates, &c;
-  int half, other;  // by which powers of two theta (twice) and coordinates were divided
+  const Small &theta, &coordinates;         // as they came
+  const Small &scaled_coordinates, &lower;  // lower: C'
+  int half, other;                          // by which powers of two theta (twice) and coordinates were divided
   double unit;
 };
-
-// The largest singular value of z, from below: a few powers of z'z on its longest column.
-double estimated_norm(const Small& z) {
-  constexpr int powers = 3;
-  Index longest = 0;
-  z.colwise().squaredNorm().maxCoeff(&longest);
-  SmallVector x = z.col(longest);
-  double norm = 0;
-  for (int power = 0; power < powers; ++power) {
-    const double length = x.norm();
-    if (!(length > 0)) break;
-    const SmallVector image = z.transpose() * (x / length);
-    norm = image.norm();
-    x = z * image;
-  }
-  return norm;
-}
 
 // How finely 2 tr H is known: | ||K||_* - tr H | <= ||(H - H')/2||_* where the polar factor is not exact.
 double uncertainty_of(const PolarMeasures& measures, Index r) {
@@ -116,34 +99,42 @@ double uncertainty_of(const PolarMeasures& measures, Index r) {
   return 4 * size * eps64 * measures.largest + 2 * std::sqrt(size) * measures.asymmetry + 2 * measures.rounding;
 }
 
+// A matrix with the singular values of K^(-1), at least to a few digits, from K'; empty where K is too ill-conditioned.
+Small inverse_like(const ScaledData& data, const Basis& basis, const Small& lower_inverted, const Small& k_transposed) {
+  if (k_transposed.rows() != k_transposed.cols()) return inverse_root(k_transposed);
+  return std::ldexp(1.0, data.other) * kernels::times_transposed(basis.inverse, lower_inverted);
+}
+
 // The same certificate without a decomposition, where every direction is seen far above its rounding: the polar factor
-// P of K = C c by products. Any orthonormal directions will do, so they are those of the columns: m = C^(-1) P. The
-// rounding of theta, of norm `noise`, is that of m'theta m, so that column i is in doubt by noise ||m_i||^2 (which is
-// noise/h_i for singular directions, ||C^(-1) u_i||^2 being 1/h_i), and sum_i s_i noise/h_i = noise <m, c>.
+// P of K = C c by products, of the transposed matrices, which are multiplied as they lie. Any orthonormal directions
+// will do, so they are those of the columns: m = C^(-1) P. The rounding of theta, of norm `noise`, is that of m'theta
+// m, so that column i is in doubt by noise ||m_i||^2 (which is noise/h_i for singular directions, ||C^(-1) u_i||^2
+// being 1/h_i), and sum_i s_i noise/h_i = noise <m, c>.
 // False where a direction may be null, or where the products did not converge.
 bool certify_by_products(const ScaledData& data, const Basis& basis, const NullRule& rule, Certificate& certificate) {
-  const Index r = data.c.cols();
-  const Small k = kernels::times(data.c, data.scaled_coordinates);
-  const Small c_inverse = upper_inverse(data.c);
-  const Small k_inverse = std::ldexp(1.0, data.other) * kernels::times(basis.inverse, c_inverse);
+  const Index r = data.coordinates.cols();
+  const Small k = kernels::transposed_times(data.scaled_coordinates, data.lower);  // K'
+  const Small lower_inverted = lower_inverse(data.lower);                          // C^(-1)'
+  const Small k_inverse = inverse_like(data, basis, lower_inverted, k);
+  if (k_inverse.size() == 0) return false;
   // 1/||K^(-1)||_F <= s_r; the basis is inverted to a few digits only.
   Small polar;
   if (!polar_by_products(k, 0.9 / k_inverse.norm(), polar)) return false;
-  const Small h = kernels::transposed_times(polar, k);  // symmetric, with the singular values of K
-  const double asymmetry = 0.5 * (h - h.transpose()).norm();
-  const double largest = estimated_norm(h), smallest = 1 / estimated_norm(k_inverse);
+  const Small h = kernels::times_transposed(polar, k);  // P'K: symmetric, with the singular values of K
+  const double asymmetry = 0.5 * (h - kernels::transposed(h)).norm();
+  const double largest = kernels::estimated_norm(h), smallest = 1 / kernels::estimated_norm(k_inverse);
 
-  const Small columns = std::ldexp(1.0, -data.half) * kernels::times(c_inverse, polar);
+  const Small columns = std::ldexp(1.0, -data.half) * kernels::transposed(kernels::times(polar, lower_inverted));
   const SmallVector squares = columns.colwise().squaredNorm();
   // On the gram route the basis is Y times a number, and G is rounded at Y's longest direction.
   const double longest_squared =
-      rule.of_columns ? 1.1 * estimated_norm(basis.y_gram) * basis.inverse(0, 0) * basis.inverse(0, 0) : 1.0;
+      rule.of_columns ? 1.1 * kernels::estimated_norm(basis.y_gram) * basis.inverse(0, 0) * basis.inverse(0, 0) : 1.0;
   const double noise = rule.noise * longest_squared;
   // ||Y v_i|| >= s_i/||Sigma||^(1/2), and noise is at least 2 eps ||Sigma||, rule.length 4 eps.
   const double shortest = data.unit * smallest / std::sqrt(2 * rule.noise / rule.length);
   constexpr double most_doubt = 1e-2, clear = 4;
   // The energies are at least 1/||m||^2; the norm is estimated from below.
-  const double most_inverse = std::min(squares.sum(), 2 * std::pow(estimated_norm(columns), 2));
+  const double most_inverse = std::min(squares.sum(), 2 * std::pow(kernels::estimated_norm(columns), 2));
   const bool all_seen = noise * most_inverse <= most_doubt && smallest > clear * rule.relative * largest &&
                         shortest > clear * rule.length * std::sqrt(basis.y_squared);
   if (!all_seen) return false;
@@ -192,21 +183,22 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
 
   // Powers of two bring both to order one; everything below is scale-free, and the scaling is exact.
   const int half = exponent_of(theta_size) / 2, other = exponent_of(coordinate_size);
-  const Small theta = std::ldexp(1.0, -2 * half) * 0.5 * (theta_in + theta_in.transpose());
+  const Small theta = std::ldexp(1.0, -2 * half) * 0.5 * (theta_in + kernels::transposed(theta_in));
   const Small coordinates = std::ldexp(1.0, -other) * coordinates_in;
   const double unit = std::ldexp(1.0, half + other);  // of singular values
 
   const Root root(theta);
   certificate.finite = root.finite();
   if (!certificate.finite) return;
-  if (may_use_products && q == r && r > fewest_for_products && !root.is_singular() && regularization == 0 &&
+  if (may_use_products && q >= r && r >= fewest_for_products && !root.is_singular() && regularization == 0 &&
       !rule.of_roots && basis.direct) {
-    const ScaledData scaled{theta_in, coordinates_in, coordinates, root.c(), half, other, unit};
+    const ScaledData scaled{theta_in, coordinates_in, coordinates, root.c_transposed(), half, other, unit};
     if (certify_by_products(scaled, basis, rule, certificate)) return;
     make_empty(q, r, certificate);
   }
   Svd k;
-  certificate.finite = svd(root.c() * coordinates, q >= r ? SvdSize::thin : SvdSize::full, k);
+  certificate.finite =
+      svd(kernels::transposed_times(root.c_transposed(), coordinates), q >= r ? SvdSize::thin : SvdSize::full, k);
   if (!certificate.finite || k.s(0) <= 0) return;
 
   const double y_length = std::sqrt(basis.y_squared);
@@ -259,7 +251,8 @@ void measure_certificate(const Small& theta, const Small& coordinates, const Cer
   const Small theta_columns = kernels::times(theta, parts.columns);
   // a = I up to rounding where all weights are 1.
   const Small product = parts.weights.asDiagonal() * kernels::transposed_times(parts.columns, theta_columns);
-  const Small a = 0.5 * (product * parts.weights.asDiagonal() + parts.weights.asDiagonal() * product.transpose());
+  const Small a =
+      0.5 * (product * parts.weights.asDiagonal() + parts.weights.asDiagonal() * kernels::transposed(product));
   certificate.orthogonality = (a - Small::Identity(a.rows(), a.cols())).norm();
   certificate.finite = std::isfinite(certificate.orthogonality);
   if (!certificate.finite) return;
@@ -299,7 +292,8 @@ double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate&
   const Index q = w_gram.rows();
   const Small served = certificate.served.topRows(q);
   const SmallVector images = served.cwiseProduct(kernels::times(w_gram, served)).colwise().sum();
-  const SmallVector lengths = basis.lengths(certificate.directions);
+  const SmallVector lengths =
+      certificate.by_products ? basis.lengths_of_columns() : basis.lengths(certificate.directions);
   double doubt = 0;
   for (Index i = 0; i < certificate.rank; ++i) {
     const double image = std::sqrt(std::max(0.0, images(i)));

@@ -75,8 +75,9 @@ inline double resolution_of(const Certificate& certificate, double y_squared, do
 }
 
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.
-// A large certificate may be made of products instead of a decomposition: as good where all directions are far above
-// their rounding, but for a gap of some hundred roundings, and with an estimate (from below) of the condition number.
+// A certificate of an operator route, where X is Sigma^(1/2) Q and ||Q x|| = ||x||, may be made of products instead of
+// a decomposition: as good where all directions are far above their rounding, but for a gap of some hundred roundings,
+// and with an estimate (from below) of the condition number.
 ITSPACE_API void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis,
                                   const NullRule& rule, double regularization, Certificate& certificate,
                                   bool may_use_products = false);

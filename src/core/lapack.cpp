@@ -2,6 +2,8 @@
 #include "core/lapack.hpp"
 
 #include "kernels/pool.hpp"
+#include "kernels/small_dense.hpp"
+#include "kernels/small_eigen.hpp"
 #include "kernels/small_products.hpp"
 #include "kernels/small_svd.hpp"
 
@@ -64,6 +66,9 @@ void must_be_done(lapack_int info, const char* routine) {
 // Matrices up to this size are Eigen's own, which is as fast as the call, and has no threads: those of BLAS wait for
 // each other in every panel, and on a busy machine for a time slice each.
 constexpr Index small_enough = 128;
+
+// Cholesky factors and inverses of triangles up to this size are our own.
+constexpr Index in_cache = 512;
 
 // LAPACK has one thread of BLAS for matrices of so many entries. Its reductions make products with a vector for each
 // column, and all threads wait for each other after each: on a busy machine, where every wait may take a time slice, a
@@ -235,6 +240,26 @@ bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vecto
   return true;
 }
 
+bool few_leading_eigenpairs(const Small& a, Index count, SmallVector& values, Small& vectors) {
+  constexpr double largest = 1e100, smallest = 1e-100;
+  constexpr Index most = 256;
+  const Index n = a.rows();
+  count = std::min(count, n);
+  if (!a.allFinite()) return false;
+  const double size = n > 0 ? a.cwiseAbs().maxCoeff() : 0;
+  if (count > 0 && count < n && n <= most && size > smallest && size < largest) {
+    values.resize(count);
+    vectors.resize(n, count);
+    if (kernels::leading_pairs(n, count, a.data(), values.data(), vectors.data())) return true;
+  }
+  SmallVector ascending;
+  Small all;
+  if (!symmetric_eigen(a, ascending, all)) return false;
+  values = ascending.tail(count).reverse();
+  vectors = all.rightCols(count).rowwise().reverse();
+  return true;
+}
+
 bool smallest_eigenvalue(Small& a, double& value) {
   SmallVector values;
   if (!a.allFinite() || a.rows() == 0 || !some_eigenpairs(a, 1, 1, values, nullptr)) return false;
@@ -276,28 +301,27 @@ bool cholesky(Small& a) {
   return true;
 }
 
-bool upper_cholesky(const Small& a, Small& upper) {
+bool lower_cholesky(const Small& a, Small& lower) {
   const Index n = a.rows();
-  if (n <= small_enough) {
-    const Eigen::LLT<Small> llt(a);
-    if (llt.info() != Eigen::Success) return false;
-    upper = llt.matrixU();
+  lower = a;
+  if (n <= in_cache) {
+    if (!kernels::small_cholesky(n, lower.data(), n)) return false;
+    lower.triangularView<Eigen::StrictlyUpper>().setZero();
     return true;
   }
-  if (!a.allFinite()) return false;
-  upper = a;
-  const Calm calm(n, n);
-  if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', blas_int(n), upper.data(), blas_int(n)), "dpotrf")) return false;
-  upper.triangularView<Eigen::StrictlyLower>().setZero();
-  return true;
+  return cholesky(lower);
 }
 
-Small upper_inverse(const Small& upper) {
-  const Index n = upper.rows();
-  if (n <= small_enough) return upper.triangularView<Eigen::Upper>().solve(Small::Identity(n, n));
-  Small inverse = upper;
+Small lower_inverse(const Small& lower) {
+  const Index n = lower.rows();
+  if (n <= in_cache) {
+    Small inverse(n, n);
+    kernels::small_lower_inverse(n, lower.data(), n, inverse.data(), n);
+    return inverse;
+  }
+  Small inverse = lower;
   const Calm calm(n, n);
-  must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'U', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
+  must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'L', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
   return inverse;
 }
 

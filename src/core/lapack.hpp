@@ -37,6 +37,8 @@ ITSPACE_API bool symmetric_eigenvalues(const Small& a, SmallVector& values);
 
 // The `count` largest eigenpairs only, values descending, vectors n x count. `a` is overwritten.
 ITSPACE_API bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vectors);
+// The same for a small matrix, of which no more than most eigenpairs are wanted.
+bool few_leading_eigenpairs(const Small& a, Index count, SmallVector& values, Small& vectors);
 // The smallest eigenvalue. `a` is overwritten.
 bool smallest_eigenvalue(Small& a, double& value);
 
@@ -52,9 +54,9 @@ ITSPACE_API bool svd(const Small& a, SvdSize size, Svd& out);
 // The lower triangular L with a = L L', in place (the upper triangle is zeroed); false where a is not numerically
 // positive definite. Reads the lower triangle.
 bool cholesky(Small& a);
-// The upper triangular u with a = u'u; false where a is not numerically positive definite. And the inverse of a u.
-bool upper_cholesky(const Small& a, Small& upper);
-Small upper_inverse(const Small& upper);
+// The same beside a, and the inverse of an L, its upper triangle zero too.
+bool lower_cholesky(const Small& a, Small& lower);
+Small lower_inverse(const Small& lower);
 // A factor (n x rank, rows in the order of a) of a positive semidefinite a, by Cholesky with complete pivoting down to
 // pivots of `tolerance`. Reads the lower triangle.
 Small pivoted_cholesky(const Small& a, double tolerance);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/objection.hpp"
 
+#include "kernels/small_products.hpp"
+
 #include "core/lapack.hpp"
 #include "core/require.hpp"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -20,17 +21,18 @@ std::string objection_to(const ProductData& data, double target_trace, Index dim
   const double rounding = static_cast<double>(dim + 16) * std::numeric_limits<float>::epsilon();
   const double norm = std::max(data.target_norm, theta.cwiseAbs().maxCoeff());
 
-  const double asymmetry = (theta - theta.transpose()).cwiseAbs().maxCoeff();
+  const double asymmetry = (theta - kernels::transposed(theta)).cwiseAbs().maxCoeff();
   if (asymmetry > rounding * norm)
     return text("Y'Sigma Y is not symmetric: entries that should agree differ by ", asymmetry, " where they are up to ",
                 norm);
   // A basis of graded columns is orthonormal to a few digits only.
   if (0.99 * data.seen_trace > target_trace + rounding * norm)
     return text("the products show a trace of at least ", data.seen_trace, ", and trace() says ", target_trace);
-  const Small shifted = theta / norm + rounding * Small::Identity(theta.rows(), theta.cols());
+  Small shifted = theta / norm, lower;
+  shifted.diagonal().array() += rounding;
   SmallVector values;
-  if (norm > 0 && Eigen::LLT<Small>(shifted).info() != Eigen::Success &&
-      symmetric_eigenvalues(0.5 * (theta + theta.transpose()), values) && values.minCoeff() < -rounding * norm)
+  if (norm > 0 && !lower_cholesky(shifted, lower) && symmetric_eigenvalues(0.5 * (theta + theta.transpose()), values) &&
+      values.minCoeff() < -rounding * norm)
     return text("Y'Sigma Y has an eigenvalue of ", values.minCoeff(), " where its largest is ", values.maxCoeff());
   return "";
 }

@@ -288,8 +288,10 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
   }
   const double regularization = route == Route::gram ? options_.gram_regularization : 0;
   regularised_ = regularization > 0;
+  // Products say what is doubtful of Sigma Q; on the other routes X is not that.
+  const bool of_operator = route == Route::qr || route == Route::gram;
   make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, null_rule(route), regularization,
-                   point_.certificate, true);
+                   point_.certificate, of_operator);
   if (!point_.certificate.finite) return Status::not_finite;
   doubt_promise();
   return std::nullopt;

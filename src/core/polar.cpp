@@ -81,27 +81,53 @@ std::span<const OddPolynomial> polar_polynomials() {
 bool polar_by_products(const Small& k, double smallest, Small& polar) {
   const std::span<const OddPolynomial> polynomials = polar_polynomials();
   polar = k;
-  Small squared, fourth;
+  Small squared, polynomial, next_polar;
   std::size_t next = 0;
   double scale = 1;
   for (bool first = true; first || next < polynomials.size(); ++next, first = false) {
-    const Small transposed = polar.transpose();
-    squared = kernels::transposed_times(transposed, transposed);  // XX'
-    fourth = kernels::transposed_times(squared, squared);
+    kernels::outer_square(polar, squared);  // XX'
     if (first) {
       // ||X||_2 <= ||(XX')^2||_F^(1/4).
-      const double bound = std::pow(fourth.norm(), 0.25);
+      kernels::outer_square(squared, polynomial);
+      const double bound = std::sqrt(std::sqrt(polynomial.norm()));
       if (!std::isfinite(bound) || !(bound > 0) || !(smallest * most_polar_condition >= bound)) return false;
       scale = 1 / bound;
       while (next + 1 < polynomials.size() && polynomials[next + 1].lowest <= smallest * scale) ++next;
     }
     const OddPolynomial& p = polynomials[next];
     // Of X/bound in the first round; 1 elsewhere.
-    fourth = p.c * std::pow(scale, 5) * fourth + p.b * std::pow(scale, 3) * squared;
-    fourth.diagonal().array() += p.a * scale;
+    const double square = scale * scale;
+    kernels::quadratic(squared, p.a * scale, p.b * square * scale, p.c * square * square * scale, polynomial);
     scale = 1;
-    polar = kernels::transposed_times(fourth, polar);
+    kernels::multiply_into(polynomial, polar, next_polar);
+    polar.swap(next_polar);
   }
+  return true;
+}
+
+Small inverse_root(const Small& k) {
+  Small gram, lower;
+  kernels::outer_square(k, gram);
+  if (!lower_cholesky(gram, lower)) return {};
+  Small inverse = lower_inverse(lower);
+  const double rounding =
+      static_cast<double>(k.cols() + 2 * k.rows()) * std::numeric_limits<double>::epsilon() * gram.trace();
+  if (!(100 * rounding * inverse.squaredNorm() <= 1)) return {};
+  return inverse;
+}
+
+bool closest_orthogonal(const Small& k, Small& out) {
+  const double size = k.size() > 0 ? k.cwiseAbs().maxCoeff() : 0;
+  if (size > 0 && size <= std::numeric_limits<double>::max()) {
+    int exponent = 0;
+    std::frexp(size, &exponent);
+    const Small scaled = std::ldexp(1.0, -exponent) * k;
+    const Small inverse = inverse_root(scaled);
+    if (inverse.size() > 0 && polar_by_products(scaled, 0.9 / inverse.norm(), out)) return true;
+  }
+  Svd parts;
+  if (!svd(k, SvdSize::full, parts)) return false;
+  out = kernels::times_transposed(parts.u, parts.v);
   return true;
 }
 

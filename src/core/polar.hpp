@@ -33,9 +33,18 @@ ITSPACE_API std::span<const OddPolynomial> polar_polynomials();  // from 1/2 ove
 // The largest condition number that polar_by_products takes.
 inline constexpr double most_polar_condition = 1e6;
 
-// polar = k (k'k)^(-1/2) for a square k. `smallest` is a lower bound of k's singular values. False where k is too
-// ill-conditioned, or not finite. @pre entries whose fourth powers are numbers.
+// polar = (kk')^(-1/2) k for a k with no more rows than columns, which has orthonormal rows. `smallest` is a lower
+// bound of k's singular values. False where k is too ill-conditioned, or not finite. @pre entries whose fourth powers
+// are numbers.
 bool polar_by_products(const Small& k, double smallest, Small& polar);
+
+// L^(-1) for kk' = LL', k with no more rows than columns: a matrix with the inverse singular values of k, to a percent.
+// Rounding moves the eigenvalues of kk' by no more than (cols + 2 rows) eps ||k||^2; the matrix is empty where the
+// least is not a hundred times that.
+Small inverse_root(const Small& k);
+
+// The orthogonal matrix closest to a square k, U V'; false where k is not finite.
+ITSPACE_API bool closest_orthogonal(const Small& k, Small& out);
 
 // By a decomposition, for any shape: U V' over the singular directions that are more than rounding, the polar factor
 // where `a` has full rank. @pre a is finite.

@@ -24,6 +24,7 @@ enum class Scratch {
   group_products,
   jacobi_columns,
   lane_matrices,
+  eigenpairs,
   inner
 };
 

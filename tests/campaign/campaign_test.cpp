@@ -23,6 +23,16 @@ TEST_P(Campaign, FindsNothing) {
   EXPECT_GT(certified, 100) << "the campaign hardly made a step";
 }
 
+// Cases that once found something: a certificate by products on route root, whose basis is none of Sigma Q, and one of
+// covariances so large that the squares of their norms were out of range.
+TEST(CampaignOnce, FindsNothingMore) {
+  for (const std::uint64_t seed : {702023U, 1034309U}) {
+    const Verdict verdict = run_case(seed);
+    for (const Complaint& complaint : verdict.complaints)
+      ADD_FAILURE() << verdict.description << "\n" << name(complaint.fault) << ": " << complaint.what;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, Campaign, ::testing::Range<std::uint64_t>(100, 108));
 
 }  // namespace

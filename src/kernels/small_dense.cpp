@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/small_dense.hpp"
+
+#include "kernels/instruction_sets.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/small_dense.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace itspace::kernels {
+namespace HWY_NAMESPACE {
+namespace {  // the other kernels are in this namespace too
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<double>;
+using Vector = hn::Vec<Tag>;
+
+constexpr Index lanes = static_cast<Index>(HWY_LANES(double));
+// Vector registers: 32 of AVX-512 and NEON, else 16.
+constexpr bool many_registers = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON;
+constexpr int most_cols = many_registers ? 8 : 4;
+// Columns of a factor that is made a panel at a time.
+constexpr Index panel = 8;
+
+// Some rows of a column, a vector's worth or what is left of one.
+template <bool Whole>
+struct Rows {
+  Index count = lanes;
+
+  HWY_INLINE Vector load(const double* from) const {
+    if constexpr (Whole) return hn::LoadU(Tag(), from);
+    return hn::MaskedLoad(hn::FirstN(Tag(), static_cast<std::size_t>(count)), Tag(), from);
+  }
+  HWY_INLINE void store(Vector value, double* to) const {
+    if constexpr (Whole) {
+      hn::StoreU(value, Tag(), to);
+    } else {
+      hn::BlendedStore(value, hn::FirstN(Tag(), static_cast<std::size_t>(count)), Tag(), to);
+    }
+  }
+};
+
+// Value j of eight that lie `step` apart, b4 being the fifth: few enough addresses for the registers that there are.
+HWY_INLINE double value_of(const double* b, const double* b4, Index step, int j) {
+  return (j < 4 ? b : b4)[(j & 3) * step];
+}
+
+// Vectors x Cols of the product, its sums in registers.
+template <int Vectors, int Cols, bool Whole, bool Transposed>
+HWY_INLINE void tile(const SmallProduct& p, Rows<Whole> rows, Index i, Index j) {
+  Vector sums[Cols][Vectors];
+#pragma GCC unroll 8
+  for (int col = 0; col < Cols; ++col)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) sums[col][v] = hn::Zero(Tag());
+  const double* HWY_RESTRICT a = p.a + i;
+  const Index step = Transposed ? 1 : p.b_stride, next = Transposed ? p.b_stride : 1;
+  const double* HWY_RESTRICT b = p.b + j * step;
+  const double* HWY_RESTRICT b4 = b + 4 * step;
+  for (Index k = 0; k < p.inner; ++k) {
+    Vector left[Vectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) left[v] = rows.load(a + v * lanes);
+#pragma GCC unroll 8
+    for (int col = 0; col < Cols; ++col) {
+      const Vector right = hn::Set(Tag(), value_of(b, b4, step, col));
+#pragma GCC unroll 2
+      for (int v = 0; v < Vectors; ++v) sums[col][v] = hn::MulAdd(left[v], right, sums[col][v]);
+    }
+    a += p.a_stride, b += next, b4 += next;
+  }
+  const Vector scale = hn::Set(Tag(), p.scale), add_scale = hn::Set(Tag(), p.add_scale);
+#pragma GCC unroll 8
+  for (int col = 0; col < Cols; ++col)
+#pragma GCC unroll 2
+    for (int v = 0; v < Vectors; ++v) {
+      double* to = p.c + i + v * lanes + (j + col) * p.c_stride;
+      const Vector scaled = hn::Mul(scale, sums[col][v]);
+      rows.store(p.add_scale == 0 ? scaled : hn::MulAdd(add_scale, rows.load(to), scaled), to);
+    }
+}
+
+template <int Vectors, bool Whole, bool Transposed>
+HWY_INLINE void rows_of_product(const SmallProduct& p, Rows<Whole> rows, Index i) {
+  const Index cols = p.lower ? std::min(p.cols, i + Vectors * lanes) : p.cols;
+  Index j = 0;
+  for (; j + most_cols <= cols; j += most_cols) tile<Vectors, most_cols, Whole, Transposed>(p, rows, i, j);
+  if (most_cols > 4 && j + 4 <= cols) tile<Vectors, 4, Whole, Transposed>(p, rows, i, j), j += 4;
+  if (j + 2 <= cols) tile<Vectors, 2, Whole, Transposed>(p, rows, i, j), j += 2;
+  if (j < cols) tile<Vectors, 1, Whole, Transposed>(p, rows, i, j);
+}
+
+template <bool Transposed>
+HWY_INLINE void product_by(const SmallProduct& p) {
+  Index i = 0;
+  for (; i + 2 * lanes <= p.rows; i += 2 * lanes) rows_of_product<2, true, Transposed>(p, {}, i);
+  if (i + lanes <= p.rows) rows_of_product<1, true, Transposed>(p, {}, i), i += lanes;
+  if (i < p.rows) rows_of_product<1, false, Transposed>(p, {p.rows - i}, i);
+}
+
+// Columns of `a` that lie far apart push each other out of the cache: rows of it are put side by side first, some
+// columns at a time.
+template <bool Transposed>
+HWY_INLINE void product_by_panels(const SmallProduct& p) {
+  constexpr Index rows = 2 * lanes, most_inner = 128;
+  alignas(64) double aside[rows * most_inner];
+  for (Index k = 0; k < p.inner; k += most_inner)
+    for (Index i = 0; i < p.rows; i += rows) {
+      SmallProduct own = p;
+      own.rows = std::min(rows, p.rows - i);
+      own.inner = std::min(most_inner, p.inner - k);
+      for (Index col = 0; col < own.inner; ++col)
+        std::copy_n(p.a + i + (k + col) * p.a_stride, own.rows, aside + col * rows);
+      own.a = aside;
+      own.a_stride = rows;
+      own.b += k * (Transposed ? p.b_stride : 1);
+      own.c += i;
+      if (p.lower) own.cols = std::min(p.cols, i + own.rows);
+      own.lower = false;
+      if (k > 0) own.add_scale = 1;
+      product_by<Transposed>(own);
+    }
+}
+
+void product(const SmallProduct& p) {
+  constexpr Index apart = 48;
+  if (p.a_stride >= apart && p.inner >= apart && p.cols > most_cols) {
+    (p.b_transposed ? product_by_panels<true> : product_by_panels<false>)(p);
+  } else {
+    (p.b_transposed ? product_by<true> : product_by<false>)(p);
+  }
+}
+
+// visit(rows, i) for the rows [begin, end) of a column.
+template <class Visit>
+HWY_INLINE void for_each_vector(Index begin, Index end, const Visit& visit) {
+  Index i = begin;
+  for (; i + lanes <= end; i += lanes) visit(Rows<true>{}, i);
+  if (i < end) visit(Rows<false>{end - i}, i);
+}
+
+// A panel after the other: what the columns before it take away, by a product, then its own columns.
+bool cholesky(Index n, double* a, Index stride) {
+  for (Index first = 0; first < n; first += panel) {
+    const Index cols = std::min(panel, n - first);
+    double* own = a + first * stride;
+    if (first > 0)
+      product({.rows = n - first,
+               .cols = cols,
+               .inner = first,
+               .a = a + first,
+               .a_stride = stride,
+               .b = a + first,
+               .b_stride = stride,
+               .b_transposed = true,
+               .c = own + first,
+               .c_stride = stride,
+               .scale = -1,
+               .add_scale = 1});
+    for (Index j = 0; j < cols; ++j) {
+      double* column = own + j * stride;
+      const double pivot = column[first + j];
+      if (!(pivot > 0 && pivot <= std::numeric_limits<double>::max())) return false;
+      const double root = std::sqrt(pivot);
+      const Vector scale = hn::Set(Tag(), 1 / root);
+      for_each_vector(first + j + 1, n, [&](auto rows, Index i) HWY_ATTR {
+        rows.store(hn::Mul(scale, rows.load(column + i)), column + i);
+      });
+      column[first + j] = root;
+      for (Index l = j + 1; l < cols; ++l) {
+        double* other = own + l * stride;
+        const Vector factor = hn::Set(Tag(), column[first + l]);
+        for_each_vector(first + l, n, [&](auto rows, Index i) HWY_ATTR {
+          rows.store(hn::NegMulAdd(factor, rows.load(column + i), rows.load(other + i)), other + i);
+        });
+      }
+    }
+  }
+  return true;
+}
+
+// The inverse of the rows x rows triangle at l, by columns into `out` (panel x panel), zero above the diagonal.
+HWY_INLINE void invert_corner(Index rows, const double* l, Index stride, double* HWY_RESTRICT out) {
+  double by_rows[panel][panel] = {};
+  for (Index i = 0; i < rows; ++i) {
+    by_rows[i][i] = 1;
+    for (Index k = 0; k < i; ++k) {
+      const double factor = l[i + k * stride];
+      for (Index j = 0; j < panel; ++j) by_rows[i][j] -= factor * by_rows[k][j];
+    }
+    const double scale = 1 / l[i + i * stride];
+    for (Index j = 0; j < panel; ++j) by_rows[i][j] *= scale;
+  }
+  for (Index j = 0; j < panel; ++j)
+    for (Index i = 0; i < panel; ++i) out[i + j * panel] = by_rows[i][j];
+}
+
+// Rows I of the inverse from those above: -L_II^(-1) L(I, J..I) X(J..I, J).
+void lower_inverse(Index n, const double* l, Index l_stride, double* x, Index x_stride) {
+  alignas(64) double corner[panel * panel], aside[panel * panel];
+  for (Index j = 0; j < n; ++j) std::fill_n(x + j * x_stride, std::min(n, j / panel * panel), 0.0);
+  for (Index first = 0; first < n; first += panel) {
+    const Index rows = std::min(panel, n - first);
+    invert_corner(rows, l + first + first * l_stride, l_stride, corner);
+    for (Index j = 0; j < first; j += panel) {
+      product({.rows = rows,
+               .cols = panel,
+               .inner = first - j,
+               .a = l + first + j * l_stride,
+               .a_stride = l_stride,
+               .b = x + j + j * x_stride,
+               .b_stride = x_stride,
+               .b_transposed = false,
+               .c = aside,
+               .c_stride = panel});
+      product({.rows = rows,
+               .cols = panel,
+               .inner = rows,
+               .a = corner,
+               .a_stride = panel,
+               .b = aside,
+               .b_stride = panel,
+               .b_transposed = false,
+               .c = x + first + j * x_stride,
+               .c_stride = x_stride,
+               .scale = -1});
+    }
+    for (Index j = 0; j < rows; ++j) std::copy_n(corner + j * panel, rows, x + first + (first + j) * x_stride);
+  }
+}
+
+void transpose(Index rows, Index cols, const double* a, double* out) {
+  constexpr Index block = 8;
+  for (Index j = 0; j < cols; j += block)
+    for (Index i = 0; i < rows; i += block) {
+      const double* from = a + i + j * rows;
+      double* to = out + j + i * cols;
+      if (i + block <= rows && j + block <= cols) {
+        for (Index k = 0; k < block; ++k)
+          for (Index l = 0; l < block; ++l) to[l + k * cols] = from[k + l * rows];
+      } else {
+        for (Index k = 0; k < std::min(block, rows - i); ++k)
+          for (Index l = 0; l < std::min(block, cols - j); ++l) to[l + k * cols] = from[k + l * rows];
+      }
+    }
+}
+
+void power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
+  std::fill_n(z, rows, 0.0);
+  for (Index j = 0; j < cols; ++j) {
+    const double* column = a + j * rows;
+    Vector sum = hn::Zero(Tag());
+    for_each_vector(
+        0, rows, [&](auto part, Index i) HWY_ATTR { sum = hn::MulAdd(part.load(column + i), part.load(x + i), sum); });
+    y[j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
+    const Vector factor = hn::Set(Tag(), y[j]);
+    for_each_vector(0, rows, [&](auto part, Index i) HWY_ATTR {
+      part.store(hn::MulAdd(factor, part.load(column + i), part.load(z + i)), z + i);
+    });
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace itspace::kernels
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace itspace::kernels {
+
+HWY_EXPORT(product);
+HWY_EXPORT(cholesky);
+HWY_EXPORT(lower_inverse);
+HWY_EXPORT(power);
+HWY_EXPORT(transpose);
+
+void small_product(const SmallProduct& p) {
+  HWY_DYNAMIC_DISPATCH(product)(p);
+}
+bool small_cholesky(Index n, double* a, Index stride) {
+  return HWY_DYNAMIC_DISPATCH(cholesky)(n, a, stride);
+}
+void small_lower_inverse(Index n, const double* l, Index l_stride, double* inverse, Index inverse_stride) {
+  HWY_DYNAMIC_DISPATCH(lower_inverse)(n, l, l_stride, inverse, inverse_stride);
+}
+void small_transpose(Index rows, Index cols, const double* a, double* out) {
+  HWY_DYNAMIC_DISPATCH(transpose)(rows, cols, a, out);
+}
+void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
+  HWY_DYNAMIC_DISPATCH(power)(rows, cols, a, x, y, z);
+}
+
+}  // namespace itspace::kernels
+#endif

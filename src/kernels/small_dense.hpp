@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What one thread does with small matrices that lie by columns: products, Cholesky factors and inverses of triangles,
+// written with Highway for each instruction set. For matrices of a few hundred columns at most, which stay in cache.
+#pragma once
+
+#include <itspace/block.hpp>
+
+namespace itspace::kernels {
+
+// c = scale a op(b) + add_scale c, for rows x inner times inner x cols. `a` is read along its columns, so that there is
+// no a'. c shares no memory with a and b but where neither reads what is written.
+struct SmallProduct {
+  Index rows, cols, inner;
+  const double* a;
+  Index a_stride;
+  const double* b;
+  Index b_stride;
+  bool b_transposed;
+  double* c;
+  Index c_stride;
+  double scale = 1, add_scale = 0;
+  bool lower = false;  // only what is on and below the diagonal is wanted; above it anything may be written
+};
+void small_product(const SmallProduct& product);
+
+// The lower triangle of `a` (n x n) becomes the L with LL' = a; what is above it is not touched. False where there is
+// none, or a number is not finite.
+bool small_cholesky(Index n, double* a, Index stride);
+// inverse = l^(-1), lower triangles both; above its diagonal `inverse` becomes zero.
+void small_lower_inverse(Index n, const double* l, Index l_stride, double* inverse, Index inverse_stride);
+
+// out = a', for a rows x cols matrix; both contiguous.
+void small_transpose(Index rows, Index cols, const double* a, double* out);
+
+// y = a'x and z = a y, for a rows x cols matrix.
+void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z);
+
+}  // namespace itspace::kernels

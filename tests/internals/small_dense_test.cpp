@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The small matrices of one thread, for each instruction set: products, triangles and leading eigenpairs, against
+// Eigen's.
+#include "kernels/small_dense.hpp"
+#include "kernels/small_eigen.hpp"
+#include "kernels/small_products.hpp"
+
+#include <itspace/random.hpp>
+
+#include "each_kernel.hpp"
+
+#include <gtest/gtest.h>
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/QR>
+#include <cmath>
+#include <limits>
+
+namespace itspace {
+namespace {
+
+constexpr double eps = std::numeric_limits<double>::epsilon();
+
+Small normal(Index rows, Index cols, std::uint64_t seed) {
+  Block<double> block(rows, cols);
+  Random(seed).fill_normal<double>(block);
+  return block;
+}
+Small with_spectrum(const SmallVector& values, std::uint64_t seed) {
+  const Small q = Eigen::HouseholderQR<Small>(normal(values.size(), values.size(), seed)).householderQ();
+  const Small a = q * values.asDiagonal() * q.transpose();
+  return 0.5 * (a + a.transpose());
+}
+double size_of(Index n) {
+  return static_cast<double>(n);
+}
+
+TEST(SmallDense, Products) {
+  kernels::with_each_kernel([] {
+    for (const Index rows : {1, 3, 8, 17, 40, 50})
+      for (const Index cols : {1, 2, 7, 8, 15, 50})
+        for (const Index inner : {1, 5, 50, 131}) {
+          const Small a = normal(rows, inner, 1), b = normal(inner, cols, 2), c = normal(rows, cols, 3);
+          const Small expected = a * b;
+          const double unit = 4 * size_of(inner) * eps * a.norm() * b.norm();
+          EXPECT_LE((kernels::times(a, b) - expected).norm(), unit);
+          EXPECT_LE((kernels::times_transposed(a, b.transpose()) - expected).norm(), unit);
+          EXPECT_LE((kernels::transposed_times(a.transpose(), b) - expected).norm(), unit);
+          Small out = c;
+          kernels::small_product({rows, cols, inner, a.data(), rows, b.data(), inner, false, out.data(), rows, -2, 3});
+          EXPECT_LE((out - (3 * c - 2 * expected)).norm(), 3 * unit + 8 * eps * c.norm());
+          EXPECT_EQ(kernels::transposed(a), Small(a.transpose()));
+        }
+  });
+}
+
+TEST(SmallDense, SymmetricOnesAreSymmetricToTheLastBit) {
+  kernels::with_each_kernel([] {
+    for (const Index n : {1, 9, 47, 48, 70, 130}) {
+      const Small a = normal(n, n + 3, 1);
+      Small square, polynomial;
+      kernels::outer_square(a, square);
+      EXPECT_EQ(square, Small(square.transpose()));
+      EXPECT_LE((square - a * a.transpose()).norm(), 4 * size_of(n) * eps * a.squaredNorm());
+      kernels::quadratic(square, 0.5, 2, -3, polynomial);
+      EXPECT_EQ(polynomial, Small(polynomial.transpose()));
+      const Small expected = 0.5 * Small::Identity(n, n) + 2 * square - 3 * square * square;
+      EXPECT_LE((polynomial - expected).norm(), 16 * size_of(n) * eps * (1 + square.squaredNorm()));
+    }
+  });
+}
+
+TEST(SmallDense, TrianglesAndTheirInverses) {
+  kernels::with_each_kernel([] {
+    for (const Index n : {1, 2, 7, 8, 9, 24, 65, 130}) {
+      SmallVector values(n);
+      for (Index i = 0; i < n; ++i) values(i) = std::pow(1e-4, size_of(i) / size_of(n));
+      const Small a = with_spectrum(values, 4);
+      Small lower = a, inverse = Small::Constant(n, n, 7);
+      lower.triangularView<Eigen::StrictlyUpper>().setConstant(5);
+      ASSERT_TRUE(kernels::small_cholesky(n, lower.data(), n));
+      for (Index j = 1; j < n; ++j) EXPECT_EQ(lower(0, j), 5);
+      lower.triangularView<Eigen::StrictlyUpper>().setZero();
+      EXPECT_LE((lower * lower.transpose() - a).norm(), 4 * size_of(n) * eps);
+      kernels::small_lower_inverse(n, lower.data(), n, inverse.data(), n);
+      EXPECT_EQ(inverse, Small(inverse.triangularView<Eigen::Lower>()));
+      EXPECT_LE((inverse * lower - Small::Identity(n, n)).norm(), 4 * size_of(n) * eps * inverse.norm());
+    }
+  });
+}
+
+TEST(SmallDense, WhatHasNoTriangle) {
+  kernels::with_each_kernel([] {
+    for (const Index n : {1, 9, 30})
+      for (const double bad :
+           {0.0, -1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+        Small a = Small::Identity(n, n);
+        a(n - 1, n - 1) = bad;
+        EXPECT_FALSE(kernels::small_cholesky(n, a.data(), n)) << n << ", " << bad;
+      }
+  });
+}
+
+TEST(SmallDense, NormsFromBelow) {
+  for (const Index n : {1, 5, 40}) {
+    const Small a = normal(n + 4, n, 6);
+    const double norm = std::sqrt(Eigen::SelfAdjointEigenSolver<Small>(a.transpose() * a).eigenvalues().maxCoeff());
+    for (const double size : {1.0, 1e-200, 1e200}) {
+      EXPECT_LE(kernels::estimated_norm(size * a) / size, norm * (1 + 1e-12));
+      EXPECT_GE(kernels::estimated_norm(size * a) / size, 0.7 * norm);
+    }
+  }
+  EXPECT_EQ(kernels::estimated_norm(Small::Zero(3, 2)), 0);
+}
+
+// Of a matrix whose eigenvalues are known: those of the pairs that were found, and what the pairs leave of Av = theta
+// v.
+void expect_leading_pairs(const Small& a, Index count, const SmallVector& descending, bool must_be_found) {
+  const Index n = a.rows();
+  SmallVector values(count);
+  Small vectors(n, count);
+  const bool found = kernels::leading_pairs(n, count, a.data(), values.data(), vectors.data());
+  if (must_be_found) {
+    ASSERT_TRUE(found) << n << ", " << count;
+  }
+  if (!found) return;
+  const double unit = 30 * size_of(n) * eps, norm = descending.cwiseAbs().maxCoeff();
+  EXPECT_LE((values - descending.head(count)).cwiseAbs().maxCoeff(), unit * norm) << n << ", " << count;
+  EXPECT_LE((vectors.transpose() * vectors - Small::Identity(count, count)).norm(), unit) << n << ", " << count;
+  EXPECT_LE((a * vectors - vectors * values.asDiagonal()).norm(), unit * norm) << n << ", " << count;
+}
+
+TEST(FewLeadingPairs, LeadingPairs) {
+  kernels::with_each_kernel([] {
+    for (const Index n : {1, 2, 3, 9, 24, 48, 72, 121})
+      for (const Index count : {Index(1), (n + 2) / 3, n}) {
+        for (const double size : {1.0, 1e-40, 1e40}) {
+          SmallVector values(n);
+          for (Index i = 0; i < n; ++i) values(i) = size * (1 + std::cos(3.1 * size_of(i) / size_of(n)));
+          expect_leading_pairs(with_spectrum(values, 5), count, values, true);
+        }
+        SmallVector falling(n);
+        for (Index i = 0; i < n; ++i) falling(i) = std::pow(0.7, size_of(i));
+        expect_leading_pairs(with_spectrum(falling, 6), count, falling, count <= (n + 2) / 3);
+      }
+  });
+}
+
+// Values of either sign, zero, equal or nearly so: what is found is true, whatever is found.
+TEST(FewLeadingPairs, NothingFalse) {
+  kernels::with_each_kernel([] {
+    const Index n = 30;
+    for (const double gap : {0.0, 1e-16, 1e-14, 1e-12, 1e-9, 1e-5, 1e-2})
+      for (const Index together : {2, 5, 30})
+        for (std::uint64_t seed = 1; seed < 4; ++seed) {
+          SmallVector values(n);
+          for (Index i = 0; i < n; ++i)
+            values(i) = i < together ? 1 - gap * size_of(i) : 0.5 * std::cos(3.1 * size_of(i) / size_of(n)) - 0.2;
+          SmallVector descending = values;
+          std::sort(descending.begin(), descending.end(), std::greater<>());
+          for (const Index count : {4, 10}) expect_leading_pairs(with_spectrum(values, seed), count, descending, false);
+          // The same as it stands on the diagonal, in parts that know nothing of each other.
+          Small split = values.asDiagonal();
+          split.topLeftCorner(10, 10) = with_spectrum(values.head(10), seed);
+          expect_leading_pairs(split, 6, descending, false);
+        }
+    for (const Small& a : {Small(Small::Identity(n, n)), Small(Small::Zero(n, n)), Small(Small::Ones(n, n))}) {
+      SmallVector descending = Eigen::SelfAdjointEigenSolver<Small>(a).eigenvalues().reverse();
+      expect_leading_pairs(a, 1, descending, false);
+      expect_leading_pairs(a, 7, descending, false);
+    }
+  });
+}
+
+}  // namespace
+}  // namespace itspace
