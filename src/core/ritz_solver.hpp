@@ -52,7 +52,7 @@ class RitzSolver {
 
  private:
   void make_first_subspace();
-  void make_new_directions();       // Q
+  Small make_new_directions();      // Q; returns [V, Q]'Y
   void make_previous_directions();  // P and Sigma P
 
   // One pass, and what it shows of Y_k: over V where its product is not at hand, over Q later, over Y_k alone (`own`)
@@ -60,11 +60,13 @@ class RitzSolver {
   // amplifies them; where it does not lie there it rides along and is evaluated in a basis of its own. A status ends
   // the run.
   std::optional<Status> pass(Index k, bool own);
-  void place_in_subspace(const Small& inside);
+  // `known_image`: the longest column of the products that are not fresh.
+  void place_in_subspace(const Small& inside, double known_image);
   std::optional<Status> certify(double noise);
 
-  void make_pencil();  // h and m of [V, Q, P]
-  void cut_pencil();   // to the columns that are left of it
+  void make_pencil(Index fresh,
+                   Index fresh_cols);  // h and m of [V, Q, P], and what is asked of Y and of fresh products
+  void cut_pencil();                   // to the columns that are left of it
   bool project(Index count, RitzPairs& pairs);
   double combined_error(const Small& c) const;
   bool is_worth_its_rounding(const RitzPairs& pairs) const;
@@ -87,7 +89,10 @@ class RitzSolver {
   Block previous_, sigma_previous_;  // V of the step before
   Index v_cols_ = 0, q_cols_ = 0, p_cols_ = 0;
   Index previous_cols_ = 0;
-  Small h_, m_;  // S'Sigma S and S'S
+  Small h_, m_;                           // S'Sigma S and S'S
+  SmallVector theta_;                     // V'Sigma V, but for rounding
+  double v_image_ = 0, fresh_image_ = 0;  // the longest columns of Sigma V and of the fresh products
+  double y_squared_ = 0;                  // ||Y||^2
   // The rounding of Sigma V, of the V before, and of each column of Sigma P, in units of that of fresh products.
   double v_error_ = 1, previous_error_ = 1;
   SmallVector p_errors_;

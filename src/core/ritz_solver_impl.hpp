@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/basis_impl.hpp"
-#include "core/lapack.hpp"
 #include "core/objection.hpp"
+#include "core/polar.hpp"
 #include "core/product_impl.hpp"
 #include "core/require.hpp"
 #include "core/ritz_solver.hpp"
@@ -112,20 +112,29 @@ void RitzSolver<S>::make_first_subspace() {
   v_cols_ = orthonormalise(space_, v(), ritz_detail::eps64, Drop::relative).cols();
 }
 
+// Twice: the second round orthogonalises what scaling to length one has brought up from rounding. In the first what
+// Sigma V has along V is known, theta. The second tells where Y lies in [V, Q], too.
 template <Space S>
-void RitzSolver<S>::make_new_directions() {
+Small RitzSolver<S>::make_new_directions() {
+  const auto q = [&] { return columns(s_, v_cols_, q_cols_); };
+  // What exceeds the dimension is rounding that was scaled up: V is the whole space, or almost.
+  const Index most = target_.dim() - v_cols_;
   q_cols_ = v_cols_;
-  space_.copy(sigma_v(), columns(s_, v_cols_, q_cols_));
-  // Twice: the second round orthogonalises what scaling to length one has brought up from rounding.
-  for (int round = 0; round < 2; ++round) {
-    const View q = columns(s_, v_cols_, q_cols_);
-    project_out(space_, v(), q);
-    // What the second round shortens lies in V: it was the rounding of the first, scaled up.
-    q_cols_ = round == 0 ? orthonormalise(space_, q, ritz_detail::new_direction_drop<Scalar>, Drop::relative).cols()
-                         : orthonormalise(space_, q, ritz_detail::mostly_rounding, Drop::absolute).cols();
-    // What exceeds the dimension is rounding that was scaled up: V is the whole space, or almost.
-    q_cols_ = std::min(q_cols_, target_.dim() - v_cols_);
-  }
+  space_.copy(sigma_v(), q());
+  space_.multiply(v(), Small((-theta_).asDiagonal()), q(), Write::add);
+  q_cols_ = std::min(orthonormalise(space_, q(), ritz_detail::new_direction_drop<Scalar>, Drop::relative).cols(), most);
+  Small along, gram_q, v_y, q_y;
+  const GramRequest<ConstView> requests[] = {{v(), q(), along}, {q(), gram_q}, {v(), y_, v_y}, {q(), y_, q_y}};
+  space_.grams(requests);
+  // What this round shortens lies in V: it was the rounding of the first, scaled up.
+  Small turn = remaining_directions(along, gram_q, ritz_detail::mostly_rounding);
+  if (turn.cols() > most) turn = turn.leftCols(most).eval();
+  const View both = columns(s_, 0, v_cols_ + q_cols_);
+  q_cols_ = turn.cols();
+  multiply(space_, both, turn, q());
+  Small inside(v_cols_ + q_cols_, v_y.cols());
+  inside << v_y, turn.topRows(v_cols_).transpose() * v_y + turn.bottomRows(q_y.rows()).transpose() * q_y;
+  return inside;
 }
 
 template <Space S>
@@ -136,15 +145,19 @@ void RitzSolver<S>::make_previous_directions() {
   space_.copy(columns(sigma_previous_, 0, p_cols_), columns(sigma_s_, before, p_cols_));
   const double drop = 30 * std::sqrt(eps());
   for (int round = 0; round < 2 && p_cols_ > 0; ++round) {
-    const View p = columns(s_, before, p_cols_), sigma_p = columns(sigma_s_, before, p_cols_);
-    const Small c = project_out(space_, columns(s_, 0, before), p);
-    space_.multiply(columns(sigma_s_, 0, before), -c, sigma_p, Write::add);
-    const Small turn = orthonormalise(space_, p, drop, Drop::absolute);
-    multiply(space_, sigma_p, turn, space_.columns(sigma_p, 0, turn.cols()));
+    const View p = columns(s_, before, p_cols_), both = columns(s_, 0, before + p_cols_);
+    const View sigma_both = columns(sigma_s_, 0, before + p_cols_);
+    Small along, gram_p;
+    const GramRequest<ConstView> requests[] = {{columns(s_, 0, before), p, along}, {p, gram_p}};
+    space_.grams(requests);
+    const Small turn = remaining_directions(along, gram_p, drop);
     p_cols_ = turn.cols();
-    // Sigma P <- (Sigma P - Sigma S c) turn: the errors of both, stretched.
-    if (round == 0) p_errors_ = SmallVector::Constant(turn.rows(), previous_error_ + std::max(1.0, v_error_));
-    p_errors_ = (p_errors_.asDiagonal() * turn).colwise().norm().transpose().eval();
+    multiply(space_, both, turn, columns(s_, before, p_cols_));
+    multiply(space_, sigma_both, turn, columns(sigma_s_, before, p_cols_));
+    // Sigma P <- (Sigma P - Sigma S c) t: the errors of both, stretched.
+    const Index turned = turn.rows() - before;
+    if (round == 0) p_errors_ = SmallVector::Constant(turned, previous_error_ + std::max(1.0, v_error_));
+    p_errors_ = (p_errors_.asDiagonal() * turn.bottomRows(turned)).colwise().norm().transpose().eval();
   }
 }
 
@@ -160,15 +173,11 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     return certify(1);
   }
   const bool whole = std::exchange(v_is_new_, false);
-  if (whole) {
-    v_error_ = 1;
-  } else {
-    make_new_directions();
-  }
+  if (whole) v_error_ = 1;
+  const Small inside = whole ? gram(space_, v(), y_) : make_new_directions();
 
   // The columns whose product is new: all of V, or Q.
   const Index cols = v_cols_ + q_cols_, fresh = whole ? 0 : v_cols_, fresh_cols = cols - fresh;
-  const Small inside = gram(space_, columns(s_, 0, cols), y_);
   multiply(space_, columns(s_, 0, cols), inside, b_);
   const double outside = space_.blend_norms(y_, b_).difference_squared;
   if (!std::isfinite(outside)) return Status::not_finite;
@@ -187,19 +196,27 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     product_.form_again(columns(q_, 0, y_cols), point_.basis, point_.data);
   }
   if (!whole) make_previous_directions();
-  make_pencil();
-  if (!rides) place_in_subspace(inside);
+  make_pencil(fresh, fresh_cols);
+  if (!rides) place_in_subspace(inside, whole ? 0 : v_image_);
   const View applied_to = fresh_cols > 0 ? columns(sigma_s_, fresh, fresh_cols) : product_.image();
   point_.data.overwritten = h_.allFinite() || applied == 0 || !space_.is_poisoned(applied_to);
   return certify(rides ? 1 : std::max(1.0, v_error_));
 }
 
-// Both in one reduction, though m is needed only if a step follows.
+// All in one reduction, though m is needed only if a step follows.
 template <Space S>
-void RitzSolver<S>::make_pencil() {
+void RitzSolver<S>::make_pencil(Index fresh, Index fresh_cols) {
   const ConstView s = columns(s_, 0, cols()), sigma_s = columns(sigma_s_, 0, cols());
-  const GramRequest<ConstView> requests[] = {{s, sigma_s, h_}, {s, s, m_}};
+  const ConstView image = columns(sigma_s_, fresh, fresh_cols), y = y_;
+  Small of_image, of_y;
+  const GramRequest<ConstView> requests[] = {{s, sigma_s, h_}, {s, s, m_}, {image, of_image}, {y, of_y}};
   space_.grams(requests);
+  y_squared_ = of_y.trace();
+  fresh_image_ = 0;
+  if (fresh_cols == 0) return;
+  fresh_image_ = std::sqrt(of_image.diagonal().maxCoeff());
+  // Squares overflow before lengths do.
+  if (!of_image.diagonal().allFinite()) fresh_image_ = space_.column_norms(image).maxCoeff();
 }
 
 template <Space S>
@@ -210,15 +227,15 @@ void RitzSolver<S>::cut_pencil() {
 
 // Y = S inside for S = [V, Q], which is orthonormal: theta = S'Sigma S, and the coordinates are those of Y in S.
 template <Space S>
-void RitzSolver<S>::place_in_subspace(const Small& inside) {
+void RitzSolver<S>::place_in_subspace(const Small& inside, double known_image) {
   const Index cols = inside.rows();
   point_.basis = Basis();
   point_.basis.cols = cols;
   point_.basis.r = inside;
-  point_.basis.y_squared = space_.column_norms(y_).squaredNorm();
+  point_.basis.y_squared = y_squared_;
   point_.data.theta = h_.topLeftCorner(cols, cols);
   point_.data.coordinates = inside;
-  point_.data.target_norm = space_.column_norms(columns(sigma_s_, 0, cols)).maxCoeff();
+  point_.data.target_norm = std::max(known_image, fresh_image_);
   point_.data.seen_trace = point_.data.theta.trace();
 }
 
@@ -234,7 +251,7 @@ std::optional<Status> RitzSolver<S>::certify(double noise) {
   rule.noise = noise * product_.energy_noise() * point_.data.target_norm;
   rule.length = 4 * eps();
   rule.relative = 30 * ritz_detail::eps64;
-  make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, rule, 0, point_.certificate);
+  make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, rule, 0, point_.certificate, true);
   if (!point_.certificate.finite || !std::isfinite(recorder_.target_trace())) return Status::not_finite;
   return std::nullopt;
 }
@@ -305,6 +322,9 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   Small k, inner;
   const GramRequest<ConstView> requests[] = {{sigma_v(), sigma_v(), k}, {sigma_v(), y_, inner}};
   space_.grams(requests);
+  theta_ = pairs.values;
+  v_image_ = std::sqrt(k.diagonal().maxCoeff());
+  if (!k.diagonal().allFinite()) v_image_ = space_.column_norms(sigma_v()).maxCoeff();
   // A paper step with alpha = 1 from the Ritz state Y = V_r theta_r^(1/2) promises ||B - Y||^2.
   double polished = 0, ritz = 0;
   for (Index i = 0; i < std::min(rank_, v_cols_); ++i) {
@@ -318,9 +338,8 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   if (!polish.finite) return not_finite;
   // next = Sigma V a, turned by the orthogonal matrix that brings it closest to Y: the state moves no more than it
   // must.
-  Svd parts;
-  Small turned = polish.a;
-  if (svd(polish.a.transpose() * inner, SvdSize::full, parts)) turned = polish.a * parts.u * parts.v.transpose();
+  Small turn, turned = polish.a;
+  if (closest_orthogonal(polish.a.transpose() * inner, turn)) turned = polish.a * turn;
   multiply(space_, sigma_v(), turned, next_);
   const double bound = std::max(0.0, recorder_.target_trace() - polish.captured);
   ritz_objective_ = std::max(0.0, recorder_.target_trace() - ritz);

@@ -22,6 +22,11 @@ Small orthonormalise(S& space, typename S::View x, double drop, Drop kind);
 // The coefficients alone, from the Gram matrix of x.
 ITSPACE_API Small orthonormalising_coefficients(Small gram, double drop, Drop kind);
 
+// For an s with orthonormal columns, c = s'x and gram = x'x: what turns [s, x] into an orthonormal basis of x beyond s,
+// [-c t; t], directions of at most `drop` dropped as by Drop::absolute. One reduction and one product do both steps,
+// where `drop` is far above the rounding that s is orthonormal to.
+ITSPACE_API Small remaining_directions(const Small& c, const Small& gram, double drop);
+
 // The pencil (h, m): h = S'Sigma S, m = S'S. Ritz pairs with values descending and m-orthonormal vectors, the leading
 // `count`. False where m is not positive definite or a number is not finite.
 struct RitzPairs {
