@@ -144,21 +144,24 @@ void RitzSolver<S>::make_previous_directions() {
   space_.copy(columns(previous_, 0, p_cols_), columns(s_, before, p_cols_));
   space_.copy(columns(sigma_previous_, 0, p_cols_), columns(sigma_s_, before, p_cols_));
   const double drop = 30 * std::sqrt(eps());
+  // Of both rounds, from [S, P] as it was: Sigma P is made once.
+  Small turns = Small::Identity(before + p_cols_, before + p_cols_).rightCols(p_cols_);
   for (int round = 0; round < 2 && p_cols_ > 0; ++round) {
     const View p = columns(s_, before, p_cols_), both = columns(s_, 0, before + p_cols_);
-    const View sigma_both = columns(sigma_s_, 0, before + p_cols_);
     Small along, gram_p;
     const GramRequest<ConstView> requests[] = {{columns(s_, 0, before), p, along}, {p, gram_p}};
     space_.grams(requests);
     const Small turn = remaining_directions(along, gram_p, drop);
-    p_cols_ = turn.cols();
-    multiply(space_, both, turn, columns(s_, before, p_cols_));
-    multiply(space_, sigma_both, turn, columns(sigma_s_, before, p_cols_));
+    multiply(space_, both, turn, columns(s_, before, turn.cols()));
+    Small turned = turns * turn.bottomRows(p_cols_);
+    turned.topRows(before) += turn.topRows(before);
     // Sigma P <- (Sigma P - Sigma S c) t: the errors of both, stretched.
-    const Index turned = turn.rows() - before;
-    if (round == 0) p_errors_ = SmallVector::Constant(turned, previous_error_ + std::max(1.0, v_error_));
-    p_errors_ = (p_errors_.asDiagonal() * turn.bottomRows(turned)).colwise().norm().transpose().eval();
+    if (round == 0) p_errors_ = SmallVector::Constant(p_cols_, previous_error_ + std::max(1.0, v_error_));
+    p_errors_ = (p_errors_.asDiagonal() * turn.bottomRows(p_cols_)).colwise().norm().transpose().eval();
+    p_cols_ = turn.cols();
+    turns = std::move(turned);
   }
+  if (p_cols_ > 0) multiply(space_, columns(sigma_s_, 0, turns.rows()), turns, columns(sigma_s_, before, p_cols_));
 }
 
 template <Space S>
