@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What PyTorch gives on the same GPU: the step as an expert would write it, and other ways to a rank-r factor.
+"""What PyTorch gives on the same GPU: the step as an expert would write it.
 
-    python3 bench/gpu_reference.py            # needs a GPU and PyTorch; prints two tables
+    python3 bench/gpu_reference.py            # needs a GPU and PyTorch; prints a table
 
 A step is the one-pass form: W = Sigma Y, the inverse root of Y'W in float64, the blend, and the objective. Eager with an
 eigendecomposition; captured in a CUDA graph with 12 Newton-Schulz iterations; the graph of the bare products.
-Times to a gap begin with Sigma on the device. The covariance is that of tests/cuda/cuda_check.cpp: eigenvalues 1/i,
+The covariance is that of tests/cuda/cuda_check.cpp: eigenvalues 1/i,
 turned by a reflection.
 """
 
@@ -109,61 +109,10 @@ def steps_table():
             torch.cuda.empty_cache()
 
 
-def gap(values, factor):
-    """Of W2^2 to its floor at this rank, in units of the trace: diag(values) seen through the reflection."""
-    floor = values[RANK:].sum()
-    # W2^2(YY', Sigma) = ||Y||^2 + tr Sigma - 2 tr (Y'Sigma Y)^(1/2).
-    y, sigma = factor
-    g = (y.T @ (sigma @ y)).double()
-    distance = (y.double() ** 2).sum() + values.sum() - 2 * torch.linalg.eigvalsh((g + g.T) / 2).clamp_min(0).sqrt().sum()
-    return ((distance - floor) / values.sum()).item()
-
-
-def ways_table():
-    print("\n| d = 4096, float32, Sigma on the device | time | gap |\n|---|---|---|")
-    sigma, values = covariance(4096, torch.float32)
-
-    def truncated(pairs):
-        u, s = pairs
-        return u[:, :RANK] * s[:RANK].clamp_min(0).sqrt()
-
-    def by_svd(niter):
-        u, s, _ = torch.svd_lowrank(sigma, q=RANK + 8, niter=niter)
-        return truncated((u, s))
-
-    def by_lobpcg():
-        s, u = torch.lobpcg(sigma, k=RANK, niter=20)
-        return truncated((u, s))
-
-    def by_eigh():
-        s, u = torch.linalg.eigh(sigma)
-        return truncated((u.flip(1), s.flip(0)))
-
-    def by_the_papers_route():
-        s, u = torch.linalg.eigh(sigma)
-        root = (u * s.clamp_min(0).sqrt()) @ u.T
-        y = sigma @ torch.randn(4096, RANK, device="cuda")
-        for _ in range(5):
-            left, _, right = torch.linalg.svd(root @ y, full_matrices=False)
-            y = 0.1 * y + 0.9 * (root @ (left @ right))
-        return y
-
-    for name, call in (
-        ("svd_lowrank, 1 iteration", lambda: by_svd(1)),
-        ("svd_lowrank, 4 iterations", lambda: by_svd(4)),
-        ("lobpcg, 20 iterations", by_lobpcg),
-        ("eigh, truncated", by_eigh),
-        ("the paper's route: root, then 5 steps", by_the_papers_route),
-    ):
-        took = median_us(call, repeats=5)
-        print(f"| {name} | {took / 1e3:.2f} ms | {gap(values, (call(), sigma)):.1e} |", flush=True)
-
-
 def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}, r = {RANK}, K = {STEPS}: microseconds a step")
     steps_table()
-    ways_table()
 
 
 if __name__ == "__main__":

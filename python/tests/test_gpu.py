@@ -226,3 +226,26 @@ def test_out_of_memory_is_said_and_the_process_goes_on():
         del held
         torch.cuda.empty_cache()
     assert itspace.align(target, rank=4).certified
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_of_cupy_are_worked_on_where_they_lie(dtype):
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    X, start = data(dtype), randn(40, 6, seed=1).to(dtype)
+    there = cupy.asarray(X.numpy())
+    with cupy.cuda.Stream(non_blocking=True):
+        late = there + 0 * (cupy.ones((3000, 3000)) @ cupy.ones((3000, 3000)))[0, 0].astype(there.dtype)
+        result = itspace.align(itspace.Target.from_features(late), cupy.asarray(start.numpy()), steps=3)
+        doubled = 2 * result.factor
+        cupy.cuda.get_current_stream().synchronize()
+    assert isinstance(result.factor, cupy.ndarray) and result.factor.dtype == there.dtype
+    expected = itspace.align(itspace.Target.from_features(X), start, steps=3).factor
+    factor = torch.from_numpy(cupy.asnumpy(doubled)) / 2
+    assert apart(factor @ factor.T, expected @ expected.T) < limit(dtype)
+    sigma = cupy.asfortranarray(cupy.cov(there.T))
+    assert apart(torch.from_numpy(cupy.asnumpy(itspace.Target.from_covariance(sigma).apply(cupy.asarray(start.double().numpy())))),
+                 torch.from_numpy(cupy.asnumpy(sigma)) @ start.double()) < limit(dtype)  # fmt: skip
+    here = itspace.frechet_distance_from_features(X, 2 * X + 1)
+    assert abs(itspace.frechet_distance_from_features(there, 2 * there + 1) - here) <= (1e-8 + limit(dtype)) * here
+    with pytest.raises(ValueError, match="NaN"):
+        itspace.align(cupy.full((5, 5), np.nan, dtype=there.dtype), rank=2)
