@@ -68,6 +68,12 @@ def refuse_masked(value: Any, name: str) -> None:
         )
 
 
+def dimensions_text(name: str, shape: Any, ndim: int) -> str:
+    """Of an array whose number of dimensions is not `ndim`. One number a sample, or one sample? Only the caller knows."""
+    remedy = ": reshape(-1, 1) makes each number a row, reshape(1, -1) all of them one" if (len(shape), ndim) == (1, 2) else ""
+    return f"{name} has {len(shape)} dimension(s), shape {tuple(shape)}; it must have {ndim}{remedy}"
+
+
 def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> Tuple[np.ndarray, Wrap]:
     """`value` as a C-contiguous float32 or float64 array, and what turns a result into the caller's library.
 
@@ -95,7 +101,7 @@ def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> T
         else:
             raise TypeError(f"{name} has dtype {kind}; it must be an array of real numbers")
     if ndim is not None and array.ndim != ndim:
-        raise ValueError(f"{name} has {array.ndim} dimension(s), shape {array.shape}; it must have {ndim}")
+        raise ValueError(dimensions_text(name, array.shape, ndim))
     if dtype is not None and array.dtype != dtype:
         array = array.astype(dtype)
     if not array.flags.c_contiguous or not array.flags.aligned:

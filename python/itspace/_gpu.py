@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 
+from ._arrays import dimensions_text
+
 if TYPE_CHECKING:
     from ._cuda import Device
 
@@ -268,7 +270,7 @@ def take(value: Any, name: str, ndim: Optional[int] = 2) -> Taken:
                         f"convert it, as {name}.float() does in torch")  # fmt: skip
     array = library.plain(value, name)
     if ndim is not None and array.ndim != ndim:
-        raise ValueError(f"{name} has {array.ndim} dimension(s), shape {tuple(array.shape)}; it must have {ndim}")
+        raise ValueError(dimensions_text(name, array.shape, ndim))
     if array.ndim == 2:
         row, within = library.row_strides(array)
         lies = (array.shape[1] <= 1 or within == 1) and (array.shape[0] <= 1 or row >= array.shape[1])

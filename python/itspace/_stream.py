@@ -10,7 +10,7 @@ from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Uni
 import numpy as np
 
 from . import _core
-from ._arrays import matrix
+from ._arrays import dimensions_text, matrix
 from ._core import Target as _CoreTarget
 
 ARROW = (".parquet", ".pq", ".arrow", ".feather", ".ipc")
@@ -104,10 +104,16 @@ def from_source(source: Any, memory: Any, dtype: Any) -> Tuple[_CoreTarget, Any]
 
 
 def names_of(files: Any) -> List[str]:
-    listed: Sequence[Any] = [files] if isinstance(files, (str, os.PathLike)) else list(files)
-    if not listed:
+    try:
+        names = [os.fspath(name) for name in ([files] if isinstance(files, (str, os.PathLike)) else files)]
+    except TypeError:
+        raise TypeError(
+            f"files is a {type(files).__name__}, and not a path, a pattern or a list of them. Rows in memory are for "
+            "Target.from_features, and for Target.from_stream"
+        ) from None
+    if not names:
         raise ValueError("there is no file to read rows from; name at least one")
-    return [os.fspath(name) for name in listed]
+    return names
 
 
 def from_names(names: List[str], memory: Any, dtype: Any, columns: Any) -> _CoreTarget:
@@ -118,7 +124,13 @@ def from_names(names: List[str], memory: Any, dtype: Any, columns: Any) -> _Core
         raise ValueError("columns are those of Parquet and Arrow files; leave them out")
     if all(":/" in name and not os.path.exists(name) for name in names):
         return _from_datasets(names, given, chosen)
-    return _core.stream_of_files(names, "" if chosen is None else str(chosen), given)
+    streamed = _core.stream_of_files(names, "" if chosen is None else str(chosen), given)
+    if streamed.dim == 1:
+        for name in _expanded(names):
+            shape = np.load(name, mmap_mode="r").shape
+            if len(shape) != 2:  # labels by mistake, more often than features of one column
+                raise ValueError(dimensions_text(name, shape, 2))
+    return streamed
 
 
 def _expanded(names: List[str]) -> List[str]:

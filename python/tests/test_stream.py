@@ -113,6 +113,14 @@ def test_npy_files(tmp_path):
     assert itspace.align(itspace.Target.from_files(listed), rank=RANK, precision="float64").trace["precision"] == "float64"
 
 
+def test_a_file_of_one_dimension_is_no_feature_set(tmp_path):
+    np.save(tmp_path / "labels.npy", np.arange(30.0))
+    np.save(tmp_path / "column.npy", np.arange(30.0)[:, None])
+    with pytest.raises(ValueError, match=r"labels\.npy has 1 dimension.*\(30,\).*reshape\(-1, 1\)"):
+        itspace.Target.from_files([tmp_path / "column.npy", tmp_path / "labels.npy"])
+    assert itspace.Target.from_files(tmp_path / "column.npy").dim == 1
+
+
 def test_they_are_pickled_by_name(tmp_path):
     X = rows()
     np.save(tmp_path / "x.npy", X)
