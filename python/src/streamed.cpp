@@ -19,19 +19,17 @@
 namespace itspace::python {
 namespace {
 
-// begin() returns an iterator over C-contiguous arrays of Data with `dim` columns (the Python side sees to it);
-// place(row) names a row. The library reads on a thread of its own, which takes the interpreter's lock for each call.
+// first() returns an iterator over C-contiguous arrays of Data with `dim` columns (the Python side sees to it);
+// second(row) names a row. The library reads on a thread of its own, which takes the interpreter's lock for each call.
 template <Storage Data>
 class PythonRows : public RowSource<Data> {
  public:
-  PythonRows(Index dim, nb::callable begin, nb::callable place)
-      : dim_(dim), begin_(std::move(begin)), place_(std::move(place)) {}
+  PythonRows(Index dim, std::shared_ptr<PythonCalls> calls) : dim_(dim), calls_(std::move(calls)) {}
   ~PythonRows() override {
     const nb::gil_scoped_acquire lock;
     rows_.reset();
     iterator_.reset();
-    begin_.reset();
-    place_.reset();
+    calls_.reset();
   }
 
   Index cols() const override { return dim_; }
@@ -39,7 +37,7 @@ class PythonRows : public RowSource<Data> {
   void restart() override {
     const nb::gil_scoped_acquire lock;
     rows_.reset();
-    iterator_ = begin_();
+    iterator_ = calls_->first();
     next_ = 0;
   }
 
@@ -62,12 +60,13 @@ class PythonRows : public RowSource<Data> {
 
   std::string place_of(Index row) const override {
     const nb::gil_scoped_acquire lock;
-    return nb::cast<std::string>(place_(row));
+    return nb::cast<std::string>(calls_->second(row));
   }
 
  private:
   Index dim_;
-  nb::object begin_, place_, iterator_;
+  std::shared_ptr<PythonCalls> calls_;
+  nb::object iterator_;
   std::optional<Matrix<Data>> rows_;
   Index next_ = 0;
 };
@@ -84,15 +83,21 @@ AnyTarget streamed(const Make& make, std::uint64_t memory) {
   return any;
 }
 
-AnyTarget from_rows(Index dim, bool float32, nb::callable begin, nb::callable place, std::uint64_t memory) {
-  const auto make_as = [&]<class Data>() {
-    return streamed<Data, Data>(
-        [dim, begin, place]() -> std::shared_ptr<RowSource<Data>> {
-          return std::make_shared<PythonRows<Data>>(dim, begin, place);
-        },
-        memory);
-  };
-  return float32 ? make_as.operator()<float>() : make_as.operator()<double>();
+template <Storage Scalar, Storage Data>
+AnyTarget of_rows(Index dim, const std::shared_ptr<PythonCalls>& calls, std::uint64_t memory) {
+  AnyTarget any = streamed<Scalar, Data>(
+      [dim, calls]() -> std::shared_ptr<RowSource<Data>> { return std::make_shared<PythonRows<Data>>(dim, calls); },
+      memory);
+  any.calls = calls;
+  if constexpr (std::same_as<Scalar, float>)  // with references of its own
+    any.widened = [=] { return of_rows<double, float>(dim, std::make_shared<PythonCalls>(*calls), memory); };
+  return any;
+}
+
+AnyTarget from_rows(Index dim, bool float32, const nb::callable& begin, const nb::callable& place,
+                    std::uint64_t memory) {
+  const auto calls = std::make_shared<PythonCalls>(PythonCalls{begin, place});
+  return float32 ? of_rows<float, float>(dim, calls, memory) : of_rows<double, double>(dim, calls, memory);
 }
 
 AnyTarget from_files(const std::vector<std::string>& names, const std::string& dtype, std::uint64_t memory) {

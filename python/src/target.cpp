@@ -25,14 +25,14 @@ namespace {
 template <Storage Scalar>
 class PythonOperator {
  public:
-  PythonOperator(Index dim, nb::callable trace, nb::callable apply)
-      : dim_(dim), trace_(std::move(trace)), apply_(std::move(apply)) {}
+  PythonOperator(Index dim, std::shared_ptr<PythonCalls> trace_and_apply)
+      : dim_(dim), calls_(std::move(trace_and_apply)) {}
 
   Index dim() const { return dim_; }
 
   double trace() const {
     const nb::gil_scoped_acquire lock;
-    const auto value = nb::cast<double>(trace_());
+    const auto value = nb::cast<double>(calls_->first());
     require(std::isfinite(value) && value >= 0, "the target's trace is ", value,
             "; a covariance has a trace that is finite and 0 or more");
     return value;
@@ -40,7 +40,7 @@ class PythonOperator {
 
   void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
     const nb::gil_scoped_acquire lock;
-    const nb::object product = apply_(to_numpy<Scalar>(Block<Scalar>(y)));
+    const nb::object product = calls_->second(to_numpy<Scalar>(Block<Scalar>(y)));
     const auto array = nb::cast<Matrix<Scalar>>(product);
     require(static_cast<Index>(array.shape(0)) == out.rows() && static_cast<Index>(array.shape(1)) == out.cols(),
             "the target's apply returned an array of shape (", array.shape(0), ", ", array.shape(1),
@@ -50,7 +50,7 @@ class PythonOperator {
 
  private:
   Index dim_;
-  nb::callable trace_, apply_;
+  std::shared_ptr<PythonCalls> calls_;
 };
 
 // The maker of a target with blocks of Scalar on an array of Data, and, where both are float, of the one with double
@@ -124,16 +124,37 @@ AnyTarget low_rank_plus_diagonal(const Matrix<Data>& u, const Vector& s, const s
 }
 
 template <Storage Scalar>
-AnyTarget operator_of(Index dim, nb::callable trace, nb::callable apply) {
+AnyTarget operator_of(Index dim, std::shared_ptr<PythonCalls> calls) {
   using Operator = PythonOperator<Scalar>;
-  return AnyTarget::make<Scalar, Operator, Scalar>(
-      "operator", std::make_shared<Operator>(dim, std::move(trace), std::move(apply)), std::nullopt);
+  AnyTarget any =
+      AnyTarget::make<Scalar, Operator, Scalar>("operator", std::make_shared<Operator>(dim, calls), std::nullopt);
+  any.calls = std::move(calls);
+  return any;
 }
 
-AnyTarget from_functions(Index dim, bool float32, nb::callable trace, nb::callable apply) {
-  return float32 ? operator_of<float>(dim, std::move(trace), std::move(apply))
-                 : operator_of<double>(dim, std::move(trace), std::move(apply));
+AnyTarget from_functions(Index dim, bool float32, const nb::callable& trace, const nb::callable& apply) {
+  auto calls = std::make_shared<PythonCalls>(PythonCalls{trace, apply});
+  return float32 ? operator_of<float>(dim, std::move(calls)) : operator_of<double>(dim, std::move(calls));
 }
+
+// For the collector of cycles: which Python objects a target holds, and how they are let go.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  if (!nb::inst_ready(self)) return 0;
+  if (const auto& calls = nb::inst_ptr<AnyTarget>(self)->calls) {
+    Py_VISIT(calls->first.ptr());
+    Py_VISIT(calls->second.ptr());
+  }
+  return 0;
+}
+
+int clear(PyObject* self) {
+  if (const auto& calls = nb::inst_ptr<AnyTarget>(self)->calls) *calls = {nb::none(), nb::none()};
+  return 0;
+}
+
+PyType_Slot slots[] = {
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)}, {0, nullptr}};
 
 template <Storage Scalar>
 nb::object apply(const AnyTarget& target, const Matrix<Scalar>& y) {
@@ -217,7 +238,7 @@ void add_typed(nb::module_& module, nb::class_<AnyTarget>& type) {
 }  // namespace
 
 void add_target(nb::module_& module) {
-  nb::class_<AnyTarget> type(module, "Target", "A covariance as an operator.");
+  nb::class_<AnyTarget> type(module, "Target", nb::type_slots(slots), "A covariance as an operator.");
   add_typed<float>(module, type);
   add_typed<double>(module, type);
   type.def_static("from_functions", &from_functions, nb::arg("dim"), nb::arg("float32"), nb::arg("trace"),

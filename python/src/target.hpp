@@ -19,6 +19,12 @@
 
 namespace itspace::python {
 
+// The Python functions that a target calls. There is one reference to each of them for each target, which shows it to
+// the collector of cycles: a function knows its module or its object, and the target may well be found there.
+struct PythonCalls {
+  nb::object first, second;
+};
+
 class AnyTarget {
  public:
   // `target` has blocks of Scalar and borrows from `array`, which is kept. An array of float under blocks of double is
@@ -44,6 +50,8 @@ class AnyTarget {
   std::variant<TargetRef<float>, TargetRef<double>> ref;
   bool mixed = false;
   std::function<AnyTarget()> widened;  // the same data under double blocks; empty where they are double, or an operator
+
+  std::shared_ptr<PythonCalls> calls;  // of this target alone; null where it calls none
 
   const auto& array() const { return array_; }
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams give what the same rows in memory give, and refuse what cannot be gone through again."""
 import copy
+import gc
 import os
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -71,6 +73,26 @@ def test_a_function_that_returns_the_same_generator_is_found_out():
     once = iter([rows(), rows()])
     with pytest.raises(RuntimeError, match="same rows each time"):
         itspace.align(itspace.Target.from_stream(lambda: once), rank=RANK)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_source_that_holds_its_target_is_let_go_with_it(dtype):
+    class Source:
+        def __init__(self):
+            self.target = itspace.Target.from_stream(self.rows)
+            self.wide = self.target._widened() if dtype == np.float32 else None
+
+        def rows(self):
+            yield from np.array_split(rows(dtype=dtype), 3)
+
+    source = Source()
+    assert itspace.align(source.target, rank=2).certified
+    gone = weakref.ref(source)
+    gc.collect()
+    assert gone() is source and len(source.target.mean) == 12  # what is in use is not taken for garbage
+    del source
+    gc.collect()
+    assert gone() is None
 
 
 def test_bad_chunks_are_named():
