@@ -54,7 +54,7 @@ bool is_semidefinite(const Device& device, const std::type_identity_t<ConstView<
   DeviceState& state = device.state();
   Block<double> shifted(device, d, d);
   kernels::widen_symmetric<Scalar>(state.stream(), in(sigma), shifted.data());
-  const itspace::Block<double> variances = to_host<double>(device, ConstView<double>(shifted.data(), d, 1, d + 1));
+  const itspace::Block<double> variances = diagonal_of(device, shifted.data(), d);
   constexpr double eps = std::numeric_limits<float>::epsilon();
   const double shift = static_cast<double>(d) * eps * variances.maxCoeff();
   kernels::combine(state.stream(), 0, shifted.data(), 1, shift, shifted.data(), d);

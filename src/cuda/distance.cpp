@@ -48,10 +48,6 @@ class DeviceWork {
   Index dim_;
 };
 
-itspace::Block<double> diagonal_of(const Device& device, const Block<double>& a) {
-  return to_host<double>(device, ConstView<double>(a.data(), a.rows(), 1, a.cols() + 1));
-}
-
 // A covariance in double that may be overwritten.
 struct Prepared {
   Block<double> sigma;
@@ -70,7 +66,7 @@ Prepared prepared(const Device& device, const ConstView<Scalar>& a, double asymm
 }
 
 void measure(const Device& device, Prepared& of) {
-  of.trace = diagonal_of(device, of.sigma).sum();
+  of.trace = diagonal_of(device, of.sigma.data(), of.sigma.rows()).sum();
   const double* data = of.sigma.data();
   of.norm = std::sqrt(LinearAlgebra::of(device.state()).inner(data, data, of.sigma.rows() * of.sigma.cols()));
 }
@@ -85,7 +81,8 @@ std::optional<DeviceDistance> by_products(const Device& device, Prepared& a, Pre
   Block<double> k = work.make();
   work.multiply(true, a.sigma, false, b.sigma, k);
   // The smallest singular value is not known. The least of the factors' diagonals is seldom far above theirs.
-  const double least = diagonal_of(device, a.sigma).minCoeff() * diagonal_of(device, b.sigma).minCoeff();
+  const double least =
+      diagonal_of(device, a.sigma.data(), d).minCoeff() * diagonal_of(device, b.sigma.data(), d).minCoeff();
   a.sigma = {};  // their memory is the iteration's
   b.sigma = {};
   const double variance = a.trace + b.trace, allowed = accuracy.of_variance * variance;

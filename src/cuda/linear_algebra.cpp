@@ -2,6 +2,7 @@
 #include "cuda/linear_algebra.hpp"
 
 #include "core/require.hpp"
+#include "cuda/views.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -158,6 +159,15 @@ bool LinearAlgebra::cholesky(DeviceState& state, double* a, Index d) {
   check(cudaMemcpyAsync(found, info, sizeof(int), cudaMemcpyDeviceToHost, state.stream()), "reading a status");
   state.synchronize();
   return *found == 0;
+}
+
+// Gathered there first: single values a stride apart cross one by one, which takes longer than a product.
+itspace::Block<double> diagonal_of(const Device& device, const double* a, Index d) {
+  const UseDevice use(device.ordinal());
+  Block<double> gathered(device, d, 1);
+  kernels::widen<double>(device.state().stream(), in(ConstView<double>(a, d, 1, d + 1)), nullptr,
+                         out(View<double>(gathered)));
+  return to_host<double>(device, gathered);
 }
 
 }  // namespace itspace::cuda

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/cuda/device.hpp>
 
 #include "cuda/device_state.hpp"
 
@@ -38,5 +39,8 @@ class LinearAlgebra {
  private:
   void *cublas_ = nullptr, *cusolver_ = nullptr;
 };
+
+// The diagonal of a row-major d x d matrix of doubles on the device. Waits.
+itspace::Block<double> diagonal_of(const Device& device, const double* a, Index d);
 
 }  // namespace itspace::cuda

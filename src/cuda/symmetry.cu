@@ -18,6 +18,19 @@ __device__ unsigned long long larger(unsigned long long a, unsigned long long b)
   return a > b ? a : b;
 }
 
+// Raises the largest found so far to the largest of the block's, by one thread: some thousand atomics on one value, and
+// not a million of them, which would take longer than reading the matrix.
+__device__ void raise_by_block(unsigned long long value, unsigned long long* found) {
+  __shared__ unsigned long long of_warp[tile_rows];
+  for (int offset = tile / 2; offset > 0; offset /= 2) value = larger(value, __shfl_xor_sync(~0u, value, offset));
+  __syncthreads();
+  if (threadIdx.x == 0) of_warp[threadIdx.y] = value;
+  __syncthreads();
+  if (threadIdx.x != 0 || threadIdx.y != 0) return;
+  for (int warp = 1; warp < tile_rows; ++warp) value = larger(value, of_warp[warp]);
+  if (value > 0) atomicMax(found, value);
+}
+
 template <class T>
 __global__ void find_facts(In<T> a, Index tiles, unsigned long long* found) {
   __shared__ T across[tile][tile + 1];
@@ -42,9 +55,9 @@ __global__ void find_facts(In<T> a, Index tiles, unsigned long long* found) {
     }
   }
   // The largest is the same in any order.
-  atomicMax(found + 0, asymmetry);
-  atomicMax(found + 1, largest);
-  atomicMax(found + 2, negative);
+  raise_by_block(asymmetry, found + 0);
+  raise_by_block(largest, found + 1);
+  raise_by_block(negative, found + 2);
 }
 
 }  // namespace

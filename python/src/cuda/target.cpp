@@ -17,7 +17,7 @@ Eigen::VectorXd given_or_empty(const std::optional<Vector>& values) {
   return values ? Eigen::VectorXd(copy_of(*values)) : Eigen::VectorXd();
 }
 
-// Makes a target of class T on the tensor, which must be finite.
+// Makes a target of class T on the tensor, which must be finite: with a name, that is looked at.
 template <template <class> class T, Storage Scalar, class... More>
 DeviceTarget made_of(const char* kind, const char* name, const cuda::Device& device, const DeviceMatrix<Scalar>& array,
                      const More&... more) {
@@ -25,16 +25,16 @@ DeviceTarget made_of(const char* kind, const char* name, const cuda::Device& dev
   std::shared_ptr<const T<Scalar>> target;
   {
     const nb::gil_scoped_release unlocked;
-    cuda::check_finite<Scalar>(device, data, name);
+    if (name != nullptr) cuda::check_finite<Scalar>(device, data, name);
     target = std::make_shared<const T<Scalar>>(device, cuda::DeviceData<Scalar>(data), more...);
   }
   return DeviceTarget::make<Scalar>(kind, std::move(target), array);
 }
 
-// What check_symmetric has looked over.
+// What check_symmetric has looked over, for NaN too.
 template <Storage Scalar>
 DeviceTarget from_covariance(const cuda::Device& device, const DeviceMatrix<Scalar>& sigma) {
-  return made_of<cuda::DenseTarget, Scalar>("covariance", "S", device, sigma);
+  return made_of<cuda::DenseTarget, Scalar>("covariance", nullptr, device, sigma);
 }
 
 template <Storage Scalar>
