@@ -55,10 +55,14 @@ def test_runs_agree_with_the_hosts(dtype, kind, options):
         there = itspace.align(target(X.cuda()), start.cuda(), **options)
     assert there.factor.device.type == "cuda" and there.factor.dtype == dtype
     assert there.status == here.status and there.certified
-    tolerance = limit(dtype) if "alpha" not in options and "solver" not in options else limit(dtype) ** 0.5
+    # Where all steps are one launch, directions are known to eps times the condition number of Y'(Sigma Y). The best point on
+    # a line is known to the root of rounding, since the objective is flat there, and the steps that follow begin elsewhere.
+    tolerance = limit(dtype) * float(torch.linalg.cond((start.T @ target(X).apply(start)).double()))
+    if "alpha" in options:
+        tolerance = 10 * limit(dtype) ** 0.5
     assert apart(there.factor @ there.factor.T, here.factor @ here.factor.T) < tolerance
     size = here.trace["target_trace"]
-    assert np.abs(there.trace["objective"] - here.trace["objective"]).max() < max(tolerance, limit(dtype)) * size
+    assert np.abs(there.trace["objective"] - here.trace["objective"]).max() < (tolerance if "alpha" in options else limit(dtype)) * size
     # The same bits again.
     again = itspace.align(target(X.cuda()), start.cuda(), **options)
     assert torch.equal(again.factor, there.factor)
@@ -242,9 +246,9 @@ def test_arrays_of_cupy_are_worked_on_where_they_lie(dtype):
     expected = itspace.align(itspace.Target.from_features(X), start, steps=3).factor
     factor = torch.from_numpy(cupy.asnumpy(doubled)) / 2
     assert apart(factor @ factor.T, expected @ expected.T) < limit(dtype)
-    sigma = cupy.asfortranarray(cupy.cov(there.T))
-    assert apart(torch.from_numpy(cupy.asnumpy(itspace.Target.from_covariance(sigma).apply(cupy.asarray(start.double().numpy())))),
-                 torch.from_numpy(cupy.asnumpy(sigma)) @ start.double()) < limit(dtype)  # fmt: skip
+    sigma, block = cupy.asfortranarray(cupy.cov(there.T)), cupy.asarray(start.double().numpy())
+    product, expected = itspace.Target.from_covariance(sigma).apply(block), sigma @ block
+    assert float(cupy.linalg.norm(product - expected)) < limit(dtype) * float(cupy.linalg.norm(expected))
     here = itspace.frechet_distance_from_features(X, 2 * X + 1)
     assert abs(itspace.frechet_distance_from_features(there, 2 * there + 1) - here) <= (1e-8 + limit(dtype)) * here
     with pytest.raises(ValueError, match="NaN"):

@@ -40,15 +40,21 @@ __global__ void find_facts(In<T> a, Index tiles, unsigned long long* found) {
     const Index low = pair / tiles * tile, high = pair % tiles * tile;
     if (low > high) continue;  // the same for all threads of the block
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.y); i < tile; i += tile_rows) {
+    T upper[tile / tile_rows];  // asked for together with the tile across, before anything waits
+#pragma unroll
+    for (int k = 0; k < tile / tile_rows; ++k) {
+      const int i = static_cast<int>(threadIdx.y) + k * tile_rows;
       const Index row = high + i, col = low + threadIdx.x;
       if (row < d && col < d) across[i][threadIdx.x] = a.data[row * a.stride + col];
+      if (low + i < d && high + threadIdx.x < d) upper[k] = a.data[(low + i) * a.stride + high + threadIdx.x];
     }
     __syncthreads();
-    for (int i = static_cast<int>(threadIdx.y); i < tile; i += tile_rows) {
+#pragma unroll
+    for (int k = 0; k < tile / tile_rows; ++k) {
+      const int i = static_cast<int>(threadIdx.y) + k * tile_rows;
       const Index row = low + i, col = high + threadIdx.x;
       if (row >= d || col >= d) continue;
-      const double here = a.data[row * a.stride + col], there = across[threadIdx.x][i];
+      const double here = upper[k], there = across[threadIdx.x][i];
       asymmetry = larger(asymmetry, ordered(here - there));
       largest = larger(largest, larger(ordered(here), ordered(there)));
       if (row == col && here < 0) negative = larger(negative, ordered(here));
