@@ -96,7 +96,7 @@ def main() -> None:
         losses = train(model, inputs, answers, arguments.epochs, size)
         followed, left, certified = adapt(model, shifted, of_shifted, size)
         seconds = time.perf_counter() - begin
-        curves[device] = (losses, followed)
+        curves[device] = (losses, followed, left)
         print(f"  on {device}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, {seconds:.1f} s; all steps certified: {certified}")
         print(f"  {100 * np.mean(left):5.1f} %  another camera, no adaptation ({device})")
         print(f"  {100 * np.mean(followed):5.1f} %  another camera, the layer follows ({device})")
@@ -117,13 +117,17 @@ def draw(path, name, curves):
     import matplotlib.pyplot as plt
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
-    for (device, (losses, followed)), line in zip(curves.items(), ("-", "--")):
+    for (device, (losses, followed, alone)), line in zip(curves.items(), ("-", "--")):
         left.plot(losses, line, label=device)
-        right.plot(100 * np.asarray(followed), line, label=device)
+        batches = range(1, len(followed) + 1)
+        right.plot(batches, 100 * np.asarray(followed), line, color="tab:blue", label=f"the layer follows, {device}")
+        right.plot(batches, 100 * np.asarray(alone), line, color="tab:gray", label=f"left alone, {device}")
     left.set_xlabel("batch of the training")
     left.set_ylabel(f"loss ({name})")
     right.set_xlabel("batch of another camera")
     right.set_ylabel("accuracy, %")
+    right.set_ylim(0, 100)
+    right.set_xticks(batches)
     for axes in (left, right):
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
