@@ -112,13 +112,15 @@ TYPED_TEST(CudaLoss, ChecksSeeWhatTheHostSees) {
       return cuda::check_symmetric<S>(device(), there.view(), "S");
     };
     EXPECT_EQ(seen(), 0);
-    if (d > 1) {
-      const S before = sigma(d - 1, 0);
-      sigma(d - 1, 0) += std::numeric_limits<float>::epsilon() * std::abs(sigma(0, 0));
-      EXPECT_EQ(seen(), std::abs(double(sigma(d - 1, 0)) - double(sigma(0, d - 1))));
-      sigma(d - 1, 0) = before + 2 * std::abs(sigma(0, 0));
+    // By whichever thread of whichever block.
+    for (Index row = 1; row < d; row += 1 + d / 9) {
+      const Index col = 5 * d % row;
+      const S before = sigma(row, col);
+      sigma(row, col) += std::numeric_limits<float>::epsilon() * std::abs(sigma(0, 0));
+      EXPECT_EQ(seen(), std::abs(double(sigma(row, col)) - double(sigma(col, row)))) << d << ": " << row << ", " << col;
+      sigma(row, col) = before + 2 * std::abs(sigma(0, 0));
       EXPECT_THROW(seen(), std::invalid_argument);
-      sigma(d - 1, 0) = before;
+      sigma(row, col) = before;
     }
     const S variance = sigma(d - 1, d - 1);
     sigma(d - 1, d - 1) = -sigma.cwiseAbs().maxCoeff();
