@@ -20,11 +20,15 @@ struct Root {
   bool converged;
 };
 
-template <int R>
+// Where one warp finds the root in its registers; elsewhere the whole block does.
+template <int R, int Warps>
+constexpr bool by_one_warp = R == 16 && Warps == warps;
+
+template <int R, int Warps = warps>
 struct RootWorkspace {
   alignas(16) double g[R * m_stride<R>], t[R * m_stride<R>], u[R * m_stride<R>], m[R * m_stride<R>];
-  alignas(16) double z[2][R == 16 ? 1 : R * m_stride<R>];  // (of root_by_block)
-  double sums[warps][4];
+  alignas(16) double z[2][by_one_warp<R, Warps> ? 1 : R * m_stride<R>];  // (of root_by_block)
+  double sums[Warps][4];
   FusedPolynomial polynomials[most_fused_polynomials];
   Root found;  // by one warp, for the others
 };
@@ -42,10 +46,14 @@ constexpr int tile_count = (R / 8) * (R / 8);
 
 enum class Side { plain, transposed };
 
+// How many tiles a warp has, where a block has so many warps; those without a tile have nothing to do.
+template <int R, int Warps>
+constexpr int tiles_of_warp = (tile_count<R> > Warps) ? tile_count<R> / Warps : 1;
+
 // visit(place, c0, c1) for the tiles of this warp of op(a) b; entries (x, y) and (x, y + 1) of the product.
-template <int R, Side side, class Visit>
+template <int R, Side side, int Warps, class Visit>
 __device__ __forceinline__ void for_product(const double* a, const double* b, Visit visit) {
-  constexpr int ld = m_stride<R>, tiles = R / 8, mine = tile_count < R >> warps ? tile_count<R> / warps : 1;
+  constexpr int ld = m_stride<R>, tiles = R / 8, mine = tiles_of_warp<R, Warps>;
   const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, quad = lane >> 2, k0 = lane & 3;
   if (mine == 1 && warp >= tile_count<R>) return;
 #pragma unroll
@@ -97,15 +105,15 @@ constexpr double most_orthogonality = 1e-10;  // of ||M'GM - I||_F: converged
 // X = G^(1/2) Z, of which only X'X = Z'GZ is needed. `lowest` is a guess of sqrt(lambda_min/lambda_max); where it is
 // above the truth it costs rounds. By all threads of the block; the workspace is what the block's shared memory begins
 // with. Not inlined: the registers that it needs are not those of the product.
-template <int R>
+template <int R, int Warps = warps>
 __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, int rank) {
   extern __shared__ __align__(128) unsigned char memory[];
-  RootWorkspace<R>& shared = *reinterpret_cast<RootWorkspace<R>*>(memory);
-  constexpr int ld = m_stride<R>, mine = tile_count < R >> warps ? tile_count<R> / warps : 1;
+  RootWorkspace<R, Warps>& shared = *reinterpret_cast<RootWorkspace<R, Warps>*>(memory);
+  constexpr int ld = m_stride<R>, mine = tiles_of_warp<R, Warps>, threads = 32 * Warps;
   Root root{};
   // lambda_max(G) <= ||G^2||_F^(1/2).
   double t[mine][2], f[mine][2], squares[1] = {0};
-  for_product<R, Side::plain>(shared.g, shared.g, [&](int m, int2 at, double c0, double c1) {
+  for_product<R, Side::plain, Warps>(shared.g, shared.g, [&](int m, int2 at, double c0, double c1) {
     t[m][0] = shared.g[at.x * ld + at.y];
     t[m][1] = shared.g[at.x * ld + at.y + 1];
     f[m][0] = c0;
@@ -142,7 +150,7 @@ __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, 
     double sums[3] = {0, 0, 0};
     const double* const z = shared.z[now];
     // U = GZ.
-    for_product<R, Side::plain>(shared.g, z, [&](int, int2 at, double c0, double c1) {
+    for_product<R, Side::plain, Warps>(shared.g, z, [&](int, int2 at, double c0, double c1) {
       put(shared.u + at.x * ld + at.y, c0, c1);
       if (last && at.x < rank) {
         const double z0 = z[at.x * ld + at.y], z1 = z[at.x * ld + at.y + 1];
@@ -153,7 +161,7 @@ __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, 
     });
     __syncthreads();
     // T = Z'U.
-    for_product<R, Side::transposed>(z, shared.u, [&](int m, int2 at, double c0, double c1) {
+    for_product<R, Side::transposed, Warps>(z, shared.u, [&](int m, int2 at, double c0, double c1) {
       t[m][0] = scale_squared * c0;
       t[m][1] = scale_squared * c1;
       put(shared.t + at.x * ld + at.y, t[m][0], t[m][1]);
@@ -165,7 +173,7 @@ __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, 
     root.products += 2;
     if (last) {
       double more_sums[2] = {0, 0};  // of H = Z'G = U': its trace and its skew part
-      for (int e = threadIdx.x; e < R * R; e += fused_threads) {
+      for (int e = threadIdx.x; e < R * R; e += threads) {
         const int i = e / R, j = e % R;
         const double skew = 0.5 * (shared.u[i * ld + j] - shared.u[j * ld + i]);
         more_sums[1] += skew * skew;
@@ -185,12 +193,12 @@ __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, 
     }
     __syncthreads();
     // S = a + b T + c T^2.
-    for_product<R, Side::plain>(shared.t, shared.t, [&](int m, int2 at, double c0, double c1) {
+    for_product<R, Side::plain, Warps>(shared.t, shared.t, [&](int m, int2 at, double c0, double c1) {
       polynomial_of(p, at, t[m][0], t[m][1], c0, c1, shared.u);
     });
     __syncthreads();
     // Z <- Z S.
-    for_product<R, Side::plain>(
+    for_product<R, Side::plain, Warps>(
         z, shared.u, [&](int, int2 at, double c0, double c1) { put(shared.z[now ^ 1] + at.x * ld + at.y, c0, c1); });
     now ^= 1;
     root.products += 2;
@@ -199,19 +207,19 @@ __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, 
   // ||I + E|| <= 1 + ||E||_F: divided by its root, M is feasible.
   const double feasible = sqrt(scale_squared) / sqrt(1 + root.orthogonality);
   __syncthreads();
-  for (int i = threadIdx.x; i < R * R; i += fused_threads)
+  for (int i = threadIdx.x; i < R * R; i += threads)
     shared.m[(i / R) * ld + i % R] = feasible * shared.z[now][(i / R) * ld + i % R];
   __syncthreads();
   // M^2, for the doubt of what is promised.
-  for_product<R, Side::plain>(shared.m, shared.m,
-                              [&](int, int2 at, double c0, double c1) { put(shared.t + at.x * ld + at.y, c0, c1); });
+  for_product<R, Side::plain, Warps>(
+      shared.m, shared.m, [&](int, int2 at, double c0, double c1) { put(shared.t + at.x * ld + at.y, c0, c1); });
   __syncthreads();
   return root;
 }
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900  // for its tensor cores' larger products
 // The same for R = 16 by one warp; it holds A = M'.
-[[maybe_unused]] __device__ __noinline__ void root_by_warp(int polynomial_count, double lowest, int rank) {
+__device__ __noinline__ inline void root_by_warp(int polynomial_count, double lowest, int rank) {
   extern __shared__ __align__(128) unsigned char memory[];
   RootWorkspace<16>& shared = *reinterpret_cast<RootWorkspace<16>*>(memory);
   constexpr int ld = m_stride<16>;
@@ -305,7 +313,7 @@ __device__ __noinline__ Root root_by_block(int polynomial_count, double lowest, 
 // The root for all threads; `meanwhile` is what they do beside it where one warp finds it.
 template <int R, class Meanwhile>
 __device__ __forceinline__ Root inverse_root(int polynomial_count, double lowest, int rank, Meanwhile meanwhile) {
-  if constexpr (R == 16) {
+  if constexpr (by_one_warp<R, warps>) {
     extern __shared__ __align__(128) unsigned char memory[];
     if (threadIdx.x < 32) {
       root_by_warp(polynomial_count, lowest, rank);
