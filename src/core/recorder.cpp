@@ -31,13 +31,20 @@ void Recorder::note_route(std::optional<Route> route) {
   single_route_ = route;
 }
 
+void Recorder::expect_at_once(Index rows) {
+  trace_.steps.reserve(static_cast<std::size_t>(rows));
+  seconds_of_all_ = seconds();
+}
+
 double Recorder::seconds() const {
+  if (seconds_of_all_) return *seconds_of_all_;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
 }
 
 void Recorder::iterate_made(const std::optional<StepMade>& step, Index passes) {
-  Step row;
-  row.index = static_cast<Index>(trace_.steps.size());
+  const auto index = static_cast<Index>(trace_.steps.size());
+  Step& row = trace_.steps.emplace_back();
+  row.index = index;
   row.passes = passes;
   row.seconds = seconds();
   if (step) {
@@ -47,7 +54,6 @@ void Recorder::iterate_made(const std::optional<StepMade>& step, Index passes) {
     row.objective_bound = step->objective_bound;
     doubt_ = step->doubt;
   }
-  trace_.steps.push_back(row);
 }
 
 std::optional<Status> Recorder::evaluated(const Certificate& certificate, const Measured& measured) {
@@ -94,10 +100,15 @@ void Recorder::not_evaluated(Index target_version) {
   if (row.objective_bound <= best_objective_) trace_.best = row.index;
 }
 
-Trace Recorder::finish(Status status, Index passes_total) {
+const Trace& Recorder::complete(Status status, Index passes_total) {
   trace_.passes_total = passes_total;
   trace_.status = status;
   trace_.route = several_routes_ || !single_route_ ? Route::automatic : *single_route_;
+  return trace_;
+}
+
+Trace Recorder::finish(Status status, Index passes_total) {
+  complete(status, passes_total);
   return std::move(trace_);
 }
 

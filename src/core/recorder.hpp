@@ -61,6 +61,9 @@ class ITSPACE_API Recorder {
   void set_target_trace(double trace) { trace_.target_trace = trace; }
   double target_trace() const { return trace_.target_trace; }
 
+  // So many rows are known at once, now: room for all of them, and one look at the clock.
+  void expect_at_once(Index rows);
+
   // The iterate of the next row has been made, by `step` (none for the start), after so many passes.
   void iterate_made(const std::optional<StepMade>& step, Index passes);
 
@@ -79,6 +82,8 @@ class ITSPACE_API Recorder {
   bool last_is_best() const { return trace_.best == row().index; }
   // Why the run ends as it does, where the status does not say.
   void give_reason(std::string reason) { trace_.reason = std::move(reason); }
+  // The whole trace: to look at, or to take.
+  const Trace& complete(Status status, Index passes_total);
   Trace finish(Status status, Index passes_total);
 
  private:
@@ -93,6 +98,7 @@ class ITSPACE_API Recorder {
   double best_objective_;
   double doubt_ = 0;  // of the step that made the last row
   std::chrono::steady_clock::time_point begin_;
+  std::optional<double> seconds_of_all_;  // where all rows are made at once
 };
 
 }  // namespace itspace
