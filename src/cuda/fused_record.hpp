@@ -55,15 +55,18 @@ double promise_doubt_of(const kernels::FusedRow& row) {
   return 4 * eps * row.target_norm * row.longest_squared * std::max(row.doubtful_image, row.root_trace);
 }
 
-// The trace of the rows, in the recorder; nothing where a step was not worth taking, or did not keep its promise: the
-// general solver knows what to do then.
+// The trace of the rows, in the recorder; nothing where a step was not worth taking, did not keep its promise, or
+// showed that Sigma is no covariance: the general solver knows what to do then, and finds the words.
 template <Storage Scalar>
-const Trace* record_fused(std::span<const kernels::FusedRow> rows, Recorder& recorder, Index rank, double alpha,
-                          double trace, Index first_pass) {
+const Trace* record_fused(std::span<const kernels::FusedRow> rows, Recorder& recorder, Index dim, Index rank,
+                          double alpha, double trace, Index first_pass) {
   recorder.set_target_trace(trace);
+  // BB' <= Sigma. The rounding is that of objection_to (core/objection.cpp).
+  const double most = trace * (1 + static_cast<double>(dim + 16) * std::numeric_limits<float>::epsilon());
   std::optional<StepMade> step;
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const kernels::FusedRow& row = rows[k];
+    if (!(row.b_squared <= most)) return nullptr;
     const Certificate certificate = logged_certificate<Scalar>(row, rank);
     const double resolution = resolution_of(certificate, row.y_squared, trace, std::numeric_limits<Scalar>::epsilon());
     recorder.iterate_made(step, first_pass + static_cast<Index>(k));

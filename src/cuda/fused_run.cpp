@@ -65,7 +65,7 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
 
   Recorder recorder(dim, rank, precision_name<Scalar>(), alpha, options.tolerance, Solver::paper, context.begin);
   recorder.expect_at_once(static_cast<Index>(rows.size()));
-  const Trace* const written = record_fused<Scalar>(rows, recorder, rank, alpha, trace, context.target.passes());
+  const Trace* const written = record_fused<Scalar>(rows, recorder, dim, rank, alpha, trace, context.target.passes());
   if (!written) return {};
   Result<Scalar> result;
   result.factor = std::move(y);

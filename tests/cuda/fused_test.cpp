@@ -131,6 +131,12 @@ TYPED_TEST(CudaFused, HandsOverWhatItCannotCertify) {
   Block<Scalar> broken = sigma;
   broken(3, 5) = broken(5, 3) = std::numeric_limits<Scalar>::quiet_NaN();
   compare("not a number", broken, y, this->steps(3));
+  // Its variances add up to less than what Y sees of it; steps so short that all of them keep their promises.
+  Block<Scalar> indefinite = Block<Scalar>::Identity(d, d) * Scalar(0.001);
+  indefinite(0, 1) = indefinite(1, 0) = 1;
+  Block<Scalar> half_blind = Block<Scalar>::Zero(d, 2);
+  half_blind(0, 0) = half_blind(1, 0) = half_blind(2, 1) = 1;
+  compare("indefinite, where Y does not look", indefinite, half_blind, this->steps(2, StepSize::alpha(0.1)));
   const Block<Scalar> odd = this->covariance(61, 1);
   compare("rows that begin anywhere", odd, this->start(61, r, 4), this->steps(3));
 }
