@@ -57,10 +57,9 @@ struct BatchOptions {
   std::function<bool()> should_stop = {};
 };
 
-template <Storage Scalar>
-struct BatchResult {
+// What is known of each problem, in order.
+struct BatchOutcomes {
   Index count = 0, dim = 0, rank = 0;
-  Block<Scalar> factors;  // (count * dim) x rank: the best iterates, one after the other
 
   // count x (steps + 1): entry (i, k) is the objective of iterate k of problem i. NaN where there is no such iterate,
   // because the run ended before, or where it was not evaluated.
@@ -76,6 +75,11 @@ struct BatchResult {
   std::vector<std::uint8_t> certified;   // Trace::certified()
   std::vector<std::uint8_t> unresolved;  // some objective of the run is not known to a hundredth of itself (trace.hpp)
   std::vector<Trace> traces;             // where they were asked for
+};
+
+template <Storage Scalar>
+struct BatchResult : BatchOutcomes {
+  Block<Scalar> factors;  // (count * dim) x rank: the best iterates, one after the other
 
   ConstBlockView<Scalar> factor(Index i) const { return {factors.data() + i * dim * rank, dim, rank, rank}; }
 };

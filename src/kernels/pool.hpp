@@ -6,6 +6,7 @@
 #pragma once
 
 #include <itspace/block.hpp>
+#include <itspace/export.hpp>
 
 #include <algorithm>
 #include <string>
@@ -15,7 +16,7 @@ namespace itspace::kernels {
 // work(context, part) for part = 0 .. parts - 1 (up to 2^18 of them; more are done alone), once each; returns when all
 // are done. `work` must not throw. Inside a part, and while the pool serves another caller, all parts are done by the
 // calling thread.
-void run_parts(Index parts, Index threads, void (*work)(void*, Index), void* context);
+ITSPACE_API void run_parts(Index parts, Index threads, void (*work)(void*, Index), void* context);
 
 // On at most so many threads; without a number, on one for each part.
 template <class Work>

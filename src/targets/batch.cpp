@@ -8,12 +8,12 @@
 #include <itspace/threads.hpp>
 
 #include "core/align_impl.hpp"
-#include "core/feature_moments.hpp"
 #include "core/negative_variance.hpp"
 #include "core/require.hpp"
 #include "core/side_by_side.hpp"
 #include "core/truncation.hpp"
 #include "kernels/pool.hpp"
+#include "targets/batch_parts.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -33,9 +33,6 @@ namespace {
 
 // Problems of one part. A claim costs little beside one problem, and what is left when a thread finds no more is short.
 constexpr Index most_per_part = 16, parts_per_thread = 8;
-
-// The table of objectives has a column for each; where runs are to be so long, few would fit beside each other.
-constexpr Index most_steps = std::numeric_limits<std::int32_t>::max();
 
 // Asymmetry up to here may be the rounding of data that was float before.
 constexpr double rounded_to_float = std::numeric_limits<float>::epsilon();
@@ -94,19 +91,8 @@ class Batch {
   Batch(const MatrixStack<Data>& targets, const MatrixStack<Scalar>* starts, Index rank, const AlignOptions& options,
         const BatchOptions& batch)
       : targets_(targets), starts_(starts), options_(options), batch_(batch), stop_(batch.should_stop) {
-    const auto count = static_cast<std::size_t>(targets.count);
-    result_.count = targets.count;
-    result_.dim = targets.cols;
-    result_.rank = rank;
+    make_outcomes(targets.count, targets.cols, rank, options.steps, batch.keep_traces, result_);
     result_.factors = Block<Scalar>(targets.count * targets.cols, rank);
-    result_.objectives = Block<double>(targets.count, options.steps + 1);
-    result_.objectives.setConstant(not_a_number);
-    result_.status.resize(count);
-    result_.reasons.resize(count);
-    result_.best.resize(count);
-    result_.certified.resize(count);
-    result_.unresolved.resize(count);
-    if (batch.keep_traces) result_.traces.resize(count);
     if (batch.should_stop)
       on_step_ = [this](const Step&, const ConstBlockView<Scalar>&) {
         return stop_.is_up() ? StepAction::stop : StepAction::proceed;
@@ -192,7 +178,7 @@ class Batch {
     }
     try {
       if (stop_.is_up()) {
-        give_reason(i, "the call was stopped before this problem was begun");
+        give_reason(i, stopped_before);
       } else {
         work();
       }
@@ -226,16 +212,11 @@ class Batch {
 
   void store(Index i, Result<Scalar> run) {
     const auto at = static_cast<std::size_t>(i);
-    Trace& trace = run.trace;
-    result_.reasons[at] = trace.reason;
+    result_.reasons[at] = run.trace.reason;
     // Nothing from here on throws: a problem has its whole result, or none.
     factor(i) = run.factor;
-    for (const Step& step : trace.steps) result_.objectives(i, step.index) = step.objective;
-    result_.best[at] = trace.best;
-    result_.certified[at] = trace.certified();
-    result_.unresolved[at] = std::any_of(trace.steps.begin(), trace.steps.end(), unresolved);
-    result_.status[at] = trace.status;
-    if (batch_.keep_traces) result_.traces[at] = std::move(trace);
+    store_trace(i, run.trace, result_);
+    if (batch_.keep_traces) result_.traces[at] = std::move(run.trace);
   }
 
   void give_reason(Index i, const char* reason) noexcept {
@@ -260,42 +241,20 @@ class Batch {
   BatchResult<Scalar> result_;
 };
 
-template <Storage Data>
-void check_targets(const MatrixStack<Data>& targets, const AlignOptions& options, const BatchOptions& batch) {
-  require(targets.count >= 0 && targets.rows >= 0 && targets.cols >= 0, "the stack of targets is ", targets.count,
-          " x ", targets.rows, " x ", targets.cols, "; no size is below 0");
-  const bool features = batch.targets == StackOf::features;
-  require(features || targets.rows == targets.cols, "the targets are ", targets.rows, " x ", targets.cols,
-          "; a covariance is square. If their rows are samples, pass them as StackOf::features");
-  if (features) check_features(targets.rows, targets.cols, {});
-  check_options(targets.cols, features, options);
-  require(options.steps <= most_steps, "steps is ", options.steps, "; align_batch keeps every objective, and takes ",
-          most_steps, " steps at most. Make longer runs with align");
-  require(!options.keep_iterates,
-          "keep_iterates is set, and align_batch keeps no iterates; run align where they are "
-          "wanted, or leave it out");
-}
-
 }  // namespace
 
 template <Storage Scalar, Storage Data>
 BatchResult<Scalar> align_batch(const std::type_identity_t<MatrixStack<Data>>& targets,
                                 const std::type_identity_t<MatrixStack<Scalar>>& starts, const AlignOptions& options,
                                 const BatchOptions& batch) {
-  check_targets<Data>(targets, options, batch);
-  require(starts.count == targets.count, "there are ", targets.count, " targets and ", starts.count,
-          " starts; every target needs one start, in the same order");
-  require(starts.rows == targets.cols, "the starts have ", starts.rows, " rows and the targets have dimension ",
-          targets.cols, "; a start is a d x r factor of the target's dimension");
-  check_start_cols(starts.cols, targets.cols);
+  check_stacks({targets.count, targets.rows, targets.cols}, {starts.count, starts.rows, starts.cols}, options, batch);
   return Batch<Scalar, Data>(targets, &starts, starts.cols, options, batch).run();
 }
 
 template <Storage Scalar, Storage Data>
 BatchResult<Scalar> align_batch(const std::type_identity_t<MatrixStack<Data>>& targets, Index rank,
                                 const AlignOptions& options, const BatchOptions& batch) {
-  check_targets<Data>(targets, options, batch);
-  check_rank(rank, targets.cols);
+  check_stack({targets.count, targets.rows, targets.cols}, rank, options, batch);
   return Batch<Scalar, Data>(targets, nullptr, rank, options, batch).run();
 }
 
