@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda_check [--quick]: does the device do what the host does, and how fast? One table of agreements, one of times.
-// Needs a driver and nothing else; ends with 0 if all is well, 1 if something is not, 77 if there is no device.
+// cuda_check [--quick | --batches]: does the device do what the host does, and how fast? One table of agreements, one
+// of times, one of batches (with --batches nothing else). Needs a driver and nothing else; ends with 0 if all is well,
+// 1 if something is not, 77 if there is no device.
 #include <itspace/align.hpp>
+#include <itspace/batch.hpp>
+#include <itspace/cuda/batch.hpp>
 #include <itspace/cuda/targets.hpp>
 #include <itspace/random.hpp>
 #include <itspace/targets.hpp>
+#include <itspace/threads.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -283,10 +287,51 @@ void time_all(const cuda::Device& device, bool quick) {
                  cuda::FeaturesTarget<S>(device, std::move(z)), 16, double(n) * double(d) * sizeof(S));
 }
 
+// A batch from memory of the device beside the host's from its own, both with two threads of the host: whole calls.
+template <Storage S>
+void time_batch(const cuda::Device& device, Index count, Index d, Index r) {
+  constexpr Index distinct = 50;
+  Block<S> sigma(count * d, d);
+  const Block<S> start = gaussian<S>(count * d, r, 4);
+  for (Index i = 0; i < count; ++i) {
+    auto here = sigma.middleRows(i * d, d);
+    if (i >= distinct) {
+      here = sigma.middleRows((i % distinct) * d, d);
+      continue;
+    }
+    Block<double> z = gaussian<double>(2 * d, d, static_cast<std::uint64_t>(100 + i));
+    for (Index j = 0; j < d; ++j) z.col(j) /= std::sqrt(double(j + 1));
+    const Block<double> product = z.transpose() * z / double(2 * d - 1);
+    here = (0.5 * (product + product.transpose())).template cast<S>();
+  }
+  const MatrixStack<S> targets{sigma.data(), count, d, d}, starts{start.data(), count, d, r};
+  const cuda::Block<S> sigma_there = cuda::to_device(device, targets), start_there = cuda::to_device(device, starts);
+  const ThreadScope two(2);
+  BatchResult<S> here;
+  cuda::BatchResult<S> there;
+  const double on_device = median_seconds(device, 9, [&] {
+    there = cuda::align_batch<S>(device, {sigma_there.data(), count, d, d}, {start_there.data(), count, d, r});
+  });
+  const double on_host = median_seconds(device, 3, [&] { here = align_batch<S>(targets, starts); });
+  const auto made = std::count(there.on_device.begin(), there.on_device.end(), std::uint8_t(1));
+  std::printf("  %-8s %td of d=%-4td r=%-4td K=2 %16.2f ms %12.2f ms %8.1f x, %td in one launch\n", type_name<S>(),
+              count, d, r, 1e3 * on_device, 1e3 * on_host, on_host / on_device, made);
+  const std::string label = std::string(type_name<S>()) + " batch d=" + std::to_string(d) + " r=" + std::to_string(r);
+  double worst = 0;
+  for (Index i = 0; i < count; ++i)
+    for (Index k = 0; k <= 2; ++k)
+      worst = std::max(worst, std::abs(there.objectives(i, k) - here.objectives(i, k)) /
+                                  ((start.middleRows(i * d, d).template cast<double>().squaredNorm() + double(d)) *
+                                   eps<S>() * double(r * (k + 1))));
+  report(label + ": objectives against the host's", worst, 60);
+  report(label + ": statuses against the host's", there.status == here.status ? 0 : 1, 0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
+  const std::string asked = argc > 1 ? argv[1] : "";
+  const bool quick = asked == "--quick", batches = asked == "--batches";
   if (const std::string why = itspace::cuda::why_no_device(); !why.empty()) {
     std::printf("skipped: %s\n", why.c_str());
     return 77;
@@ -294,19 +339,27 @@ int main(int argc, char** argv) {
   try {
     const itspace::cuda::Device device(0);
     const auto properties = device.properties();
-    std::printf(
-        "%s, compute capability %d.%d, %d multiprocessors, driver %d, runtime %d\n\nagainst the host: error and "
-        "limit\n",
-        properties.name.c_str(), properties.major, properties.minor, properties.multiprocessors,
-        properties.driver_version, properties.runtime_version);
-    check_space<float>(device);
-    check_space<double>(device);
-    check_targets<float>(device);
-    check_targets<double>(device);
-    std::printf("\n  %-8s %-28s %-6s %13s %13s %15s %15s %15s\n", "type", "target", "", "product", "bandwidth",
-                "K=20, a step", "host between", "ritz, K=4");
-    time_all<float>(device, quick);
-    time_all<double>(device, quick);
+    std::printf("%s, compute capability %d.%d, %d multiprocessors, driver %d, runtime %d\n", properties.name.c_str(),
+                properties.major, properties.minor, properties.multiprocessors, properties.driver_version,
+                properties.runtime_version);
+    if (!batches) {
+      std::printf("\nagainst the host: error and limit\n");
+      check_space<float>(device);
+      check_space<double>(device);
+      check_targets<float>(device);
+      check_targets<double>(device);
+      std::printf("\n  %-8s %-28s %-6s %13s %13s %15s %15s %15s\n", "type", "target", "", "product", "bandwidth",
+                  "K=20, a step", "host between", "ritz, K=4");
+      time_all<float>(device, quick);
+      time_all<double>(device, quick);
+    }
+    std::printf("\n  batches, whole calls with two threads of the host: the device's and the host's\n");
+    for (const Index d : {Index(64), Index(128)})
+      for (const Index r : {Index(8), Index(16)}) {
+        const Index count = quick ? 200 : d == 64 ? 10000 : 2500;
+        time_batch<float>(device, count, d, r);
+        time_batch<double>(device, count, d, r);
+      }
   } catch (const std::exception& error) {
     std::printf("ended by an error: %s\n", error.what());
     ++failures;
