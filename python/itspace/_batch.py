@@ -8,9 +8,10 @@ from typing import Any, Dict, List, Literal, Optional, Union
 
 import numpy as np
 
-from . import _core
+from . import _core, _gpu
 from ._align import step_options
 from ._arrays import give, integer, seed_of, take
+from ._gpu import on_gpu
 from ._result import AlignResult, ResolutionWarning
 from ._types import Array, Precision, Route, Solver
 
@@ -117,7 +118,8 @@ def align_batch(
     What is wrong with one problem is its own outcome and does not stop the others: a covariance that is not finite, not
     symmetric or has a negative variance, which `align` refuses, gets the status 'not_finite' or 'not_a_covariance', its
     start for a factor (NaN without starts) and an entry in ``reasons``; a warning names the first. C-contiguous float32
-    and float64 are read where they lie. The interpreter's lock is released, and Ctrl-C stops the call.
+    and float64 are read where they lie. The interpreter's lock is released, and Ctrl-C stops the call. Tensors of a GPU are
+    solved there, and the factors stay there (docs/gpu.md): objectives and YY' are then the host's to rounding.
 
     Examples
     --------
@@ -129,22 +131,29 @@ def align_batch(
     >>> bool(result.certified.all()), bool((np.diff(result.objectives) < 0).all())
     (True, True)
     """
-    stack, wrap = take(targets, "targets", 3)
     if precision not in (None, "float32", "mixed", "float64"):
         raise ValueError(f"precision is {precision!r}; it must be 'float32', 'mixed', 'float64' or None")
-    if precision is not None:
-        stack = stack.astype(np.float64 if precision == "float64" else np.float32, copy=False)
-    mixed = precision == "mixed"
+    there = on_gpu(targets, starts)
+    mixed = precision == "mixed" and not there
+    stack: Any
+    first: Any = None
+    wrap: Any = None
+    if there:
+        taken, first = _gpu.take_stacks(targets, starts, precision)
+        stack = taken.array
+    else:
+        stack, wrap = take(targets, "targets", 3)
+        if precision is not None:
+            stack = stack.astype(np.float64 if precision == "float64" else np.float32, copy=False)
+        if starts is not None:
+            first, _ = take(starts, "starts", 3, np.float64 if mixed else stack.dtype)
     if not features and stack.shape[1] != stack.shape[2]:
         raise ValueError(
-            f"targets has shape {stack.shape}; a stack of covariances is (B, d, d). If their rows are samples, pass "
+            f"targets has shape {tuple(stack.shape)}; a stack of covariances is (B, d, d). If their rows are samples, pass "
             "features=True"
         )
-    first: Any = None
-    if starts is not None:
-        dtype = np.float64 if mixed else stack.dtype
-        first, _ = take(starts, "starts", 3, dtype)
-        columns = first.shape[2]
+    if first is not None:
+        columns = int(first.shape[2])
         if rank is not None and integer(rank, "rank") != columns:
             raise ValueError(
                 f"rank is {rank} and starts has {columns} columns; starts are (B, d, rank): pass rank={columns}, or leave it out"
@@ -159,10 +168,12 @@ def align_batch(
         columns = integer(rank, "rank")
     steps, seed = integer(steps, "steps"), seed_of(seed)
     fixed, lam, line_search, guard = step_options(alpha, lam, solver, route, guard)
-    factors, objectives, status, reasons, best, certified, unresolved, records = _core.align_batch(
-        stack, first, columns, bool(features), mixed, steps, fixed, lam, line_search, solver, route, guard, seed,
-        bool(keep_traces),
-    )  # fmt: skip
+    options: List[Any] = [steps, fixed, lam, line_search, solver, route, guard, seed, bool(keep_traces)]
+    if there:
+        outcome = _gpu.align_batch(taken, first, columns, bool(features), options)
+    else:
+        outcome = _core.align_batch(stack, first, columns, bool(features), mixed, *options)
+    factors, objectives, status, reasons, best, certified, unresolved, records = outcome
     factors = factors.reshape((stack.shape[0], stack.shape[2], columns))
     result = BatchResult(
         give(factors, wrap),
@@ -174,10 +185,10 @@ def align_batch(
         [AlignResult(factor, record, []).trace for factor, record in zip(factors, records)],
     )
     _warn_of_failures(result)
-    if unresolved and factors.dtype == np.float32:
+    if unresolved and (taken.float32 if there else factors.dtype == np.float32):
+        mixing = "" if there else "precision='mixed' (float32 data, float64 arithmetic and factors), or "
         warnings.warn(
-            f"float32 does not know W2^2 to 1 % in {unresolved} of {len(result)} problems. Pass precision='mixed' (float32 "
-            "data, float64 arithmetic and factors), or float64 data",
+            f"float32 does not know W2^2 to 1 % in {unresolved} of {len(result)} problems. Pass {mixing}float64 data",
             ResolutionWarning,
             stacklevel=2,
         )

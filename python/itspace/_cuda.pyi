@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The extension of the GPU room, as the package calls it. It is built only where CUDA is found.
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -64,6 +64,24 @@ def align(
     keep_iterates: bool,
     make: Callable[[int, int], _Tensor],
 ) -> Tuple[_Tensor, Trace, List[_Tensor]]: ...
+def align_batch(
+    device: Device,
+    targets: _Tensor,
+    starts: Optional[_Tensor],
+    rank: int,
+    features: bool,
+    steps: int,
+    alpha: Optional[float],
+    lam: Optional[float],
+    line_search: bool,
+    solver: str,
+    route: str,
+    guard: Optional[int],
+    seed: int,
+    keep_traces: bool,
+    threads: int,
+    make: Callable[[int, int], _Tensor],
+) -> Tuple[_Tensor, np.ndarray, List[str], Dict[int, str], np.ndarray, np.ndarray, int, List[Trace]]: ...
 def dense_distance(
     device: Device, a: _Tensor, b: _Tensor, relative: float, threads: int = 0
 ) -> Tuple[float, float, bool, int]: ...

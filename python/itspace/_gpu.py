@@ -271,6 +271,8 @@ def take(value: Any, name: str, ndim: Optional[int] = 2) -> Taken:
     array = library.plain(value, name)
     if ndim is not None and array.ndim != ndim:
         raise ValueError(dimensions_text(name, array.shape, ndim))
+    if array.ndim == 3:
+        array = library.contiguous(array)
     if array.ndim == 2:
         row, within = library.row_strides(array)
         lies = (array.shape[1] <= 1 or within == 1) and (array.shape[0] <= 1 or row >= array.shape[1])
@@ -352,3 +354,25 @@ class MapCache:
 def align(target: Any, arguments: List[Any]) -> Any:
     taken: Taken = target._taken
     return extension(taken.name, taken.ordinal).align(target.here(), *arguments, taken.empty)
+
+
+def take_stacks(targets: Any, starts: Any, precision: Optional[str]) -> Tuple[Taken, Any]:
+    """What `align_batch` works on: the targets, and the starts as a tensor of their dtype."""
+    same_device(targets=targets, starts=starts)
+    taken = take(targets, "targets", 3)
+    dtype = "float32" if taken.float32 else "float64"
+    if precision is not None and precision != dtype:
+        raise ValueError(
+            f"precision is {precision!r} and targets is {dtype} on {device_name(taken.ordinal)}; there a run has the precision "
+            "of its tensor: convert that, as targets.double() does in torch"
+        )
+    return taken, None if starts is None else in_dtype(take(starts, "starts", 3), taken.float32).array
+
+
+def align_batch(taken: Taken, starts: Any, rank: int, features: bool, options: List[Any]) -> Any:
+    from . import _core
+
+    module = extension(taken.name, taken.ordinal)
+    return module.align_batch(
+        room(taken).device, taken.array, starts, rank, features, *options, _core.threads(), taken.empty
+    )  # fmt: skip

@@ -2,20 +2,20 @@
 #include <itspace/batch.hpp>
 
 #include "arrays.hpp"
+#include "batch_outcome.hpp"
 #include "core/require.hpp"
 #include "interrupt.hpp"
 #include "module.hpp"
 #include "options.hpp"
-#include "trace.hpp"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace itspace::python {
 namespace {
@@ -43,20 +43,10 @@ nb::object run(const AnyStack& targets, const std::optional<AnyStack>& starts, I
     result = starts ? align_batch<Scalar, Data>(stack_as<Data>(targets), stack_as<Scalar>(*starts), options, batch)
                     : align_batch<Scalar, Data>(stack_as<Data>(targets), rank, options, batch);
   }
-  nb::list status, traces;
-  nb::dict reasons;
-  for (size_t i = 0; i < result.status.size(); ++i) {
-    status.append(result.status[i] ? text_of(name(*result.status[i])) : text_of("not_run"));
-    if (!result.reasons[i].empty()) reasons[nb::int_(i)] = text_of(result.reasons[i]);
-  }
-  for (Trace& trace : result.traces) {
-    if constexpr (!std::same_as<Scalar, Data>) trace.precision = "mixed";
-    traces.append(nb::cast(std::move(trace)));
-  }
-  const auto unresolved = std::count(result.unresolved.begin(), result.unresolved.end(), std::uint8_t(1));
-  return nb::make_tuple(to_numpy<Scalar>(std::move(result.factors)), to_numpy<double>(std::move(result.objectives)),
-                        status, reasons, to_numpy(std::vector<std::int64_t>(result.best.begin(), result.best.end())),
-                        to_numpy(std::move(result.certified)), unresolved, traces);
+  if constexpr (!std::same_as<Scalar, Data>)
+    for (Trace& trace : result.traces) trace.precision = "mixed";
+  const nb::object factors = to_numpy<Scalar>(std::move(result.factors));
+  return batch_outcome(factors, std::move(result));
 }
 
 nb::object align_batch_any(const AnyStack& targets, const std::optional<AnyStack>& starts, Index rank, bool features,

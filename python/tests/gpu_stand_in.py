@@ -85,6 +85,15 @@ def align(target, start, rank, steps, alpha, lam, line_search, solver, route, gu
     return handed_over(factor, make), trace, [handed_over(iterate, make) for iterate in iterates]
 
 
+def align_batch(device, targets, starts, rank, features, *options_threads_make):
+    *options, threads, make = options_threads_make
+    calls.append(("batch", device.stream, threads, targets.data_ptr()))
+    assert targets.is_contiguous() and (starts is None or starts.is_contiguous())
+    first = None if starts is None else np.from_dlpack(starts)
+    factors, *rest = _core.align_batch(np.from_dlpack(targets), first, rank, features, False, *options)
+    return (handed_over(factors, make), *rest)
+
+
 def objective_and_gradient(target, factor, gradient):
     value, found = _core.objective_and_gradient(array(factor), target.core)
     write(gradient, found)

@@ -83,6 +83,30 @@ def test_an_indefinite_covariance_is_refused(dtype):
         itspace.Target.from_covariance(lopsided)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("options", [{}, {"alpha": "line-search"}])
+def test_a_batch_agrees_with_the_hosts(dtype, options):
+    targets = torch.stack([covariance_of(data(torch.float64, n=60 + i, d=24)) for i in range(9)]).to(dtype)
+    starts = randn(9, 24, 5, seed=1).to(dtype)
+    targets[4, 2, 3] = float("nan")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        here = itspace.align_batch(targets, starts, steps=3, **options)
+        there = itspace.align_batch(targets.cuda(), starts.cuda(), steps=3, **options)
+        again = itspace.align_batch(targets.cuda(), starts.cuda(), steps=3, **options)
+        from_random = itspace.align_batch(targets.cuda(), rank=5), itspace.align_batch(targets, rank=5)
+    assert there.factors.device.type == "cuda" and there.factors.dtype == dtype and there.factors.shape == (9, 24, 5)
+    assert there.status.tolist() == here.status.tolist() and there.status[4] == "not_finite"
+    assert there.certified.tolist() == here.certified.tolist() and there.reasons == here.reasons
+    for on_gpu, on_host in ((there, here), from_random):
+        for i in (0, 1, 2, 3, 5, 6, 7, 8):
+            Y, Z = on_gpu.factors[i], on_host.factors[i]
+            assert apart(Y @ Y.T, Z @ Z.T) < limit(dtype)
+            size = float(targets[i].trace())
+            assert np.abs(on_gpu.objectives[i] - on_host.objectives[i]).max() < limit(dtype) * size
+    assert torch.equal(torch.nan_to_num(there.factors), torch.nan_to_num(again.factors))
+
+
 def test_the_callers_stream_is_used():
     X = data(torch.float64).cuda()
     stream = torch.cuda.Stream()
@@ -209,6 +233,7 @@ def test_devices_are_not_mixed():
     for call in (
         lambda: itspace.align(itspace.Target.from_features(X.cuda()), randn(40, 3).float()),
         lambda: itspace.align(itspace.Target.from_features(X), randn(40, 3).float().cuda()),
+        lambda: itspace.align_batch(randn(2, 5, 5).cuda(), randn(2, 5, 2)),
         lambda: bures_wasserstein_loss(randn(40, 3).float().cuda(), X),
         lambda: AlignLayer(40, 3)(X.cuda()),
     ):

@@ -102,6 +102,8 @@ def test_the_extension_knows_the_types_of_the_core():
 def test_what_is_not_together_is_refused():
     with pytest.raises(ValueError, match="start is on cuda:0 and target on the CPU.*target.to"):
         itspace.align(np.eye(3), Elsewhere())
+    with pytest.raises(ValueError, match="starts is on cuda:0 and targets on the CPU.*targets.to"):
+        itspace.align_batch(np.eye(3)[None], Elsewhere())
     with pytest.raises(ValueError, match="Y is on cuda:0 and target on the CPU"):
         itspace.objective_and_gradient(Elsewhere(), np.eye(3))
 
@@ -354,6 +356,29 @@ def test_no_mean_is_fetched_for_covariances_of_the_host(monkeypatch):
     assert itspace.gaussian_w2(np.ones(2), np.eye(2), torch.zeros(2), np.eye(2), squared=True) == 2
 
 
+def test_a_batch_is_the_hosts_and_stays_in_the_callers_library(stream):
+    targets = torch.stack([covariance_of(randn(30, 5, seed=i)) for i in range(4)])
+    starts = torch.stack([randn(5, 2, seed=i) for i in range(4)])
+    stream.cuda_stream = 7
+    with itspace.thread_limit(3):
+        there = itspace.align_batch(targets, starts, steps=3, keep_traces=True)
+    assert gpu_stand_in.calls == [("batch", 7, 3, targets.data_ptr())]
+    here = itspace.align_batch(np.from_dlpack(targets), np.from_dlpack(starts), steps=3, keep_traces=True)
+    assert isinstance(there.factors, torch.Tensor) and np.array_equal(np.from_dlpack(there.factors), here.factors)
+    assert np.array_equal(there.objectives, here.objectives) and there.status.tolist() == here.status.tolist()
+    assert there.traces[2]["objective"].tolist() == here.traces[2]["objective"].tolist()
+    # Others' strides are copied there, other dtypes follow the targets, and features are as good.
+    turned = itspace.align_batch(targets.transpose(0, 1).contiguous().transpose(0, 1), starts.float(), steps=3)
+    assert gpu_stand_in.calls[-1][3] != targets.data_ptr() and turned.factors.dtype == torch.float64
+    X = randn(4, 12, 5)
+    of_features = itspace.align_batch(X, rank=2, features=True).factors
+    expected = itspace.align_batch(np.from_dlpack(X), rank=2, features=True).factors
+    assert np.array_equal(np.from_dlpack(of_features), expected)
+    targets[1, 2, 3] = float("nan")
+    with pytest.warns(RuntimeWarning, match=r"targets\[1\] ended as not_finite"):
+        assert list(itspace.align_batch(targets, starts).reasons) == [1]
+
+
 def test_what_the_host_computes_of_it_keeps_to_the_limit_of_threads(stream):
     X = randn(40, 6)
     with itspace.thread_limit(1):
@@ -379,6 +404,10 @@ def test_what_the_host_computes_of_it_keeps_to_the_limit_of_threads(stream):
         (ValueError, r"A is 4 x 4 and B 20 x 20", lambda X: itspace.bures_wasserstein(X.T @ X, X @ X.T)),
         (ValueError, r"mu1 has 3 values", lambda X: itspace.gaussian_w2([0, 0, 0], X.T @ X, [0] * 4, X.T @ X)),
         (ValueError, r"checkpoint and resume are for runs on the CPU", lambda X: itspace.align(X.T @ X, rank=2, checkpoint="c.npz")),
+        (ValueError, r"precision is 'mixed' and targets.*\.double\(\)", lambda X: itspace.align_batch(X[None], rank=2, precision="mixed")),
+        (ValueError, r"targets has shape \(1, 20, 4\).*features=True", lambda X: itspace.align_batch(X[None], rank=2)),
+        (ValueError, r"targets has 2 dimension", lambda X: itspace.align_batch(X, rank=2)),
+        (TypeError, r"targets is a tensor of float16", lambda X: itspace.align_batch(X.half()[None], rank=2, features=True)),
         (ValueError, r"target is on cuda:0 and start on the CPU.*start\.to", lambda X: itspace.align(X.T @ X, np.eye(4)[:, :2])),
     ],
 )

@@ -16,14 +16,6 @@
 namespace itspace::python {
 namespace {
 
-// A copy of the block in a tensor of Python's own. With the lock held.
-template <Storage Scalar>
-nb::object handed_over(const cuda::Device& device, const cuda::ConstView<Scalar>& block, const nb::object& make) {
-  nb::object tensor = make(block.rows, block.cols());
-  cuda::Space<Scalar>(device).copy(block, view(made<Scalar>(tensor)));
-  return tensor;
-}
-
 // None where nobody looks: all steps may then be made without the host.
 template <Storage Scalar>
 cuda::OnStep<Scalar> on_step_calling(const cuda::Device& device, const nb::object& callback, const nb::object& make) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <itspace/cuda/space.hpp>
+#include <itspace/threads.hpp>
 
 #include "core/require.hpp"
 
@@ -45,6 +46,20 @@ cuda::View<Scalar> view(const WritableDeviceMatrix<Scalar>& array) {
 template <class Scalar>
 WritableDeviceMatrix<Scalar> made(const nb::object& tensor) {
   return nb::cast<WritableDeviceMatrix<Scalar>>(tensor, false);
+}
+
+// A copy of the block in a tensor of Python's own. With the lock held.
+template <Storage Scalar>
+nb::object handed_over(const cuda::Device& device, const cuda::ConstView<Scalar>& block, const nb::object& make) {
+  nb::object tensor = make(block.rows, block.cols());
+  cuda::Space<Scalar>(device).copy(block, view(made<Scalar>(tensor)));
+  return tensor;
+}
+
+// This module has the library to itself, and threads of its own: those that itspace._core may use are for it to say. As
+// many as there are anyway, and 0, leave them alone, and BLAS's with them.
+inline Index told(Index threads) {
+  return threads == itspace::threads() ? 0 : threads;
 }
 
 }  // namespace itspace::python

@@ -8,12 +8,6 @@
 namespace itspace::python {
 namespace {
 
-// This module has the library to itself, and threads of its own: those that itspace._core may use are for it to say. As
-// many as there are anyway, and 0, leave them alone, and BLAS's with them.
-Index told(Index threads) {
-  return threads == itspace::threads() ? 0 : threads;
-}
-
 // (W2^2, its bound, whether the host had to compute it, d x d products on the device).
 template <Storage Scalar>
 nb::tuple dense_distance(const cuda::Device& device, const DeviceMatrix<Scalar>& a, const DeviceMatrix<Scalar>& b,

@@ -77,6 +77,7 @@ NB_MODULE(_cuda, module) {
   itspace::python::add_device(module);
   itspace::python::add_device_target(module);
   itspace::python::add_device_align(module);
+  itspace::python::add_device_batch(module);
   itspace::python::add_device_distance(module);
   itspace::python::add_device_loss(module);
   itspace::python::add_device_map(module);

@@ -10,6 +10,7 @@ namespace itspace::python {
 void add_device(nanobind::module_& module);
 void add_device_target(nanobind::module_& module);
 void add_device_align(nanobind::module_& module);
+void add_device_batch(nanobind::module_& module);
 void add_device_distance(nanobind::module_& module);
 void add_device_loss(nanobind::module_& module);
 void add_device_map(nanobind::module_& module);
