@@ -40,9 +40,7 @@ if(ITSPACE_WITH_CUDA)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80 90)  # A100; H100 and H200
   endif()
-  if(ITSPACE_CCACHE AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
-    set(CMAKE_CUDA_COMPILER_LAUNCHER ${ITSPACE_CCACHE})
-  endif()
+  # Without ccache, which does not see all changes of a kernel: it gave objects of before a header was changed.
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)
   message(STATUS "itspace::cuda is built, by ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}, for: "
