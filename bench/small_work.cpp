@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The r x r work of a step on one thread, part by part: what is left of it however fast the products are.
+// The r x r work of a step, part by part: what is left of it however fast the products are.
 //
-//   itspace_small_work [MOST_COLUMNS]     (default 256)
+//   itspace_small_work [MOST_COLUMNS] [THREADS]     (default 256, on one)
 #include "core/basis_impl.hpp"
 #include "core/evaluated_point.hpp"
 #include "core/objection.hpp"
@@ -158,7 +158,7 @@ void ritz_step(Index d, Index r) {
 
 int main(int argc, char** argv) {
   const long most = argc > 1 ? std::atol(argv[1]) : 256;
-  set_threads(1);
+  set_threads(argc > 2 ? std::atol(argv[2]) : 1);
   std::printf("| step | r x r work, us | of it |\n|---|---|---|\n");
   for (Index r = 8; r <= most; r *= 2) paper_step(std::max<Index>(512, 4 * r), r);
   for (Index r = 8; r <= std::min(64L, most); r *= 2) ritz_step(1024, r);

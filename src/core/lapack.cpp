@@ -247,7 +247,7 @@ bool few_leading_eigenpairs(const Small& a, Index count, SmallVector& values, Sm
   count = std::min(count, n);
   if (!a.allFinite()) return false;
   const double size = n > 0 ? a.cwiseAbs().maxCoeff() : 0;
-  if (count > 0 && count < n && n <= most && size > smallest && size < largest) {
+  if (count > 0 && n <= most && size > smallest && size < largest) {
     values.resize(count);
     vectors.resize(n, count);
     if (kernels::leading_pairs(n, count, a.data(), values.data(), vectors.data())) return true;

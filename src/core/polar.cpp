@@ -96,8 +96,13 @@ bool polar_by_products(const Small& k, double smallest, Small& polar) {
     }
     const OddPolynomial& p = polynomials[next];
     // Of X/bound in the first round; 1 elsewhere.
-    const double square = scale * scale;
-    kernels::quadratic(squared, p.a * scale, p.b * square * scale, p.c * square * square * scale, polynomial);
+    const double linear = p.b * scale * scale * scale, quadratic = p.c * scale * scale * scale * scale * scale;
+    if (first) {
+      polynomial = quadratic * polynomial + linear * squared;
+      polynomial.diagonal().array() += p.a * scale;
+    } else {
+      kernels::quadratic(squared, p.a, linear, quadratic, polynomial);
+    }
     scale = 1;
     kernels::multiply_into(polynomial, polar, next_polar);
     polar.swap(next_polar);

@@ -46,6 +46,14 @@ struct Rows {
   }
 };
 
+// visit(rows, i) for the rows [begin, end) of a column.
+template <class Visit>
+HWY_INLINE void for_each_vector(Index begin, Index end, const Visit& visit) {
+  Index i = begin;
+  for (; i + lanes <= end; i += lanes) visit(Rows<true>{}, i);
+  if (i < end) visit(Rows<false>{end - i}, i);
+}
+
 // Value j of eight that lie `step` apart, b4 being the fifth: few enough addresses for the registers that there are.
 HWY_INLINE double value_of(const double* b, const double* b4, Index step, int j) {
   return (j < 4 ? b : b4)[(j & 3) * step];
@@ -115,8 +123,12 @@ HWY_INLINE void product_by_panels(const SmallProduct& p) {
       SmallProduct own = p;
       own.rows = std::min(rows, p.rows - i);
       own.inner = std::min(most_inner, p.inner - k);
-      for (Index col = 0; col < own.inner; ++col)
-        std::copy_n(p.a + i + (k + col) * p.a_stride, own.rows, aside + col * rows);
+      for (Index col = 0; col < own.inner; ++col) {
+        const double* from = p.a + i + (k + col) * p.a_stride;
+        for_each_vector(0, own.rows, [&](auto part, Index row) HWY_ATTR {
+          part.store(part.load(from + row), aside + col * rows + row);
+        });
+      }
       own.a = aside;
       own.a_stride = rows;
       own.b += k * (Transposed ? p.b_stride : 1);
@@ -135,14 +147,6 @@ void product(const SmallProduct& p) {
   } else {
     (p.b_transposed ? product_by<true> : product_by<false>)(p);
   }
-}
-
-// visit(rows, i) for the rows [begin, end) of a column.
-template <class Visit>
-HWY_INLINE void for_each_vector(Index begin, Index end, const Visit& visit) {
-  Index i = begin;
-  for (; i + lanes <= end; i += lanes) visit(Rows<true>{}, i);
-  if (i < end) visit(Rows<false>{end - i}, i);
 }
 
 // A panel after the other: what the columns before it take away, by a product, then its own columns.
@@ -235,20 +239,44 @@ void lower_inverse(Index n, const double* l, Index l_stride, double* x, Index x_
   }
 }
 
+// By blocks, which stay in cache.
+constexpr Index block = 8;
+HWY_INLINE void transpose_block(const double* HWY_RESTRICT from, Index from_stride, double* HWY_RESTRICT to,
+                                Index to_stride) {
+  for (Index k = 0; k < block; ++k)
+    for (Index l = 0; l < block; ++l) to[l + k * to_stride] = from[k + l * from_stride];
+}
+
 void transpose(Index rows, Index cols, const double* a, double* out) {
-  constexpr Index block = 8;
   for (Index j = 0; j < cols; j += block)
     for (Index i = 0; i < rows; i += block) {
       const double* from = a + i + j * rows;
       double* to = out + j + i * cols;
       if (i + block <= rows && j + block <= cols) {
-        for (Index k = 0; k < block; ++k)
-          for (Index l = 0; l < block; ++l) to[l + k * cols] = from[k + l * rows];
+        transpose_block(from, rows, to, cols);
       } else {
         for (Index k = 0; k < std::min(block, rows - i); ++k)
           for (Index l = 0; l < std::min(block, cols - j); ++l) to[l + k * cols] = from[k + l * rows];
       }
     }
+}
+
+void mirror(Index n, double* a) {
+  for (Index j = 0; j < n; j += block) {
+    const Index cols = std::min(block, n - j);
+    for (Index k = 0; k < cols; ++k)
+      for (Index l = k + 1; l < cols; ++l) a[j + k + (j + l) * n] = a[j + l + (j + k) * n];
+    for (Index i = j + block; i < n; i += block) {
+      const double* from = a + i + j * n;
+      double* to = a + j + i * n;
+      if (i + block <= n) {
+        transpose_block(from, n, to, n);
+      } else {
+        for (Index k = 0; k < n - i; ++k)
+          for (Index l = 0; l < block; ++l) to[l + k * n] = from[k + l * n];
+      }
+    }
+  }
 }
 
 void power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
@@ -279,6 +307,7 @@ HWY_EXPORT(cholesky);
 HWY_EXPORT(lower_inverse);
 HWY_EXPORT(power);
 HWY_EXPORT(transpose);
+HWY_EXPORT(mirror);
 
 void small_product(const SmallProduct& p) {
   HWY_DYNAMIC_DISPATCH(product)(p);
@@ -291,6 +320,9 @@ void small_lower_inverse(Index n, const double* l, Index l_stride, double* inver
 }
 void small_transpose(Index rows, Index cols, const double* a, double* out) {
   HWY_DYNAMIC_DISPATCH(transpose)(rows, cols, a, out);
+}
+void small_mirror(Index n, double* a) {
+  HWY_DYNAMIC_DISPATCH(mirror)(n, a);
 }
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
   HWY_DYNAMIC_DISPATCH(power)(rows, cols, a, x, y, z);

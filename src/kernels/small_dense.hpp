@@ -33,6 +33,9 @@ void small_lower_inverse(Index n, const double* l, Index l_stride, double* inver
 // out = a', for a rows x cols matrix; both contiguous.
 void small_transpose(Index rows, Index cols, const double* a, double* out);
 
+// The lower triangle of the n x n matrix at `a` is copied to its upper one.
+void small_mirror(Index n, double* a);
+
 // y = a'x and z = a y, for a rows x cols matrix.
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z);
 

@@ -60,16 +60,6 @@ SmallProduct product_of(const Small& a, const Small& b, bool b_transposed, Small
 // Below this what a half saves is lost in copying it to the other.
 constexpr Index fewest_for_half = 48;
 
-// By blocks, which stay in cache.
-void mirror_lower(Small& out) {
-  constexpr Index block = 8;
-  const Index n = out.rows();
-  for (Index left = 0; left < n; left += block)
-    for (Index top = left; top < n; top += block)
-      for (Index i = top; i < std::min(n, top + block); ++i)
-        for (Index j = left; j < std::min(i, left + block); ++j) out(j, i) = out(i, j);
-}
-
 }  // namespace
 
 void multiply_into(const Small& a, const Small& b, Small& out) {
@@ -104,7 +94,7 @@ void outer_square(const Small& a, Small& out) {
   SmallProduct product = product_of(a, a, true, out);
   product.lower = a.rows() >= fewest_for_half;
   multiply(product);
-  if (product.lower) mirror_lower(out);
+  if (product.lower) small_mirror(out.rows(), out.data());
 }
 
 void quadratic(const Small& a, double shift, double factor, double scale, Small& out) {
@@ -114,19 +104,20 @@ void quadratic(const Small& a, double shift, double factor, double scale, Small&
   product.add_scale = factor;
   product.lower = a.rows() >= fewest_for_half;
   multiply(product);
-  if (product.lower) mirror_lower(out);
+  if (product.lower) small_mirror(out.rows(), out.data());
   out.diagonal().array() += shift;
 }
 
 double estimated_norm(const Small& a) {
   constexpr int powers = 3;
   if (a.size() == 0) return 0;
-  Index row = 0, col = 0;
-  const double size = a.cwiseAbs().maxCoeff(&row, &col);
+  const double size = a.cwiseAbs().maxCoeff();
   if (!(size > 0) || !std::isfinite(size)) return size;
   // Squares would leave the range of double before norms do: x is kept so short that a'x is of order one.
   const int exponent = std::ilogb(size);
-  SmallVector x = std::ldexp(1.0, -exponent) * a.col(col), image(a.cols()), next(a.rows());
+  Index longest = 0;
+  (std::ldexp(1.0, -exponent) * a).colwise().squaredNorm().maxCoeff(&longest);
+  SmallVector x = std::ldexp(1.0, -exponent) * a.col(longest), image(a.cols()), next(a.rows());
   double norm = 0;
   for (int power = 0; power < powers; ++power) {
     const double length = x.norm();

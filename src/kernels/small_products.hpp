@@ -25,7 +25,7 @@ void quadratic(const Small& a, double shift, double factor, double scale, Small&
 // out = a b; out is neither.
 void multiply_into(const Small& a, const Small& b, Small& out);
 
-// The largest singular value of a, from below: a few powers of aa' on the column with its largest entry.
+// The largest singular value of a, from below: a few powers of aa' on its longest column.
 double estimated_norm(const Small& a);
 
 }  // namespace itspace::kernels
