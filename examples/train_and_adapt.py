@@ -118,10 +118,11 @@ def draw(path, name, curves):
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
     for (device, (losses, followed, alone)), line in zip(curves.items(), ("-", "--")):
-        left.plot(losses, line, label=device)
+        above, below = ("tab:blue", "tab:gray") if line == "-" else ("tab:orange", "black")
+        left.plot(losses, line, color=above, label=device)
         batches = range(1, len(followed) + 1)
-        right.plot(batches, 100 * np.asarray(followed), line, color="tab:blue", label=f"the layer follows, {device}")
-        right.plot(batches, 100 * np.asarray(alone), line, color="tab:gray", label=f"left alone, {device}")
+        right.plot(batches, 100 * np.asarray(followed), line, color=above, label=f"the layer follows, {device}")
+        right.plot(batches, 100 * np.asarray(alone), line, color=below, label=f"left alone, {device}")
     left.set_xlabel("batch of the training")
     left.set_ylabel(f"loss ({name})")
     right.set_xlabel("batch of another camera")
