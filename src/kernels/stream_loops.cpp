@@ -19,10 +19,10 @@ namespace {  // the other kernels are in this namespace too
 
 // Asks for values of a row that is to come: what a thread has of a row is a few lines, and those of the next lie pages
 // further on, where the processor does not look for them by itself.
-template <bool Written, class Scalar>
+template <class Scalar>
 HWY_INLINE void ask_for(const Scalar* row, Index count) {
   constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
-  for (Index j = 0; j < count; j += line) __builtin_prefetch(row + j, Written ? 1 : 0, 2);
+  for (Index j = 0; j < count; j += line) __builtin_prefetch(row + j, 0, 2);
 }
 
 // How many rows ahead, for rows of so many values: about as many lines as are under way at once.
@@ -42,7 +42,7 @@ HWY_INLINE void for_vectors(Index count, const Visit& visit, const Rest& rest) {
 
 // The row as it is, and what it adds to the sums.
 template <class Scalar>
-void copy_row(const Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT origin, double share, Index count,
+void copy_row(const Scalar* HWY_RESTRICT row, const Scalar* HWY_RESTRICT origin, double share, Index count,
               Scalar* HWY_RESTRICT to, double* HWY_RESTRICT sums) {
   const Vector shares = hn::Set(Tag(), share);
   std::copy_n(row, count, to);
@@ -51,7 +51,7 @@ void copy_row(const Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT origin,
       [&](Index j) HWY_ATTR {
         store(hn::Add(load(sums + j), hn::Mul(shares, hn::Sub(load(row + j), load(origin + j)))), sums + j);
       },
-      [&](Index j) HWY_ATTR { sums[j] += share * (static_cast<double>(row[j]) - origin[j]); });
+      [&](Index j) HWY_ATTR { sums[j] += share * (static_cast<double>(row[j]) - static_cast<double>(origin[j])); });
 }
 
 template <class Scalar>
@@ -71,35 +71,30 @@ void centre_row(Scalar* HWY_RESTRICT row, const double* HWY_RESTRICT mean, doubl
       });
 }
 
-// Rows are read once, and moved where they were copied to. Sums are the thread's own until they are done: lines that
-// two threads add to would go back and forth with every row.
+// visit(first, count) for runs of columns whose sums stay in the first-level cache while row after row goes by.
+template <class Visit>
+HWY_INLINE void for_tiles(Index cols, const Visit& visit) {
+  constexpr Index tile = 1024;
+  for (Index first = 0; first < cols; first += tile) visit(first, std::min(tile, cols - first));
+}
+
 template <class Scalar>
-void centre(const CentreRows<Scalar>& request, Index begin, Index end) {
-  constexpr Index width = 512;  // of the rows that are in cache when they are read again
-  alignas(64) double origin[width], mean[width], squares[width];
-  for (Index first = begin; first < end; first += width) {
-    const Index count = std::min(width, end - first), ahead = rows_ahead<Scalar>(count);
-    std::fill_n(mean, count, 0.0);
-    std::fill_n(squares, count, 0.0);
-    // About the first row: the mean of equal values is that value to the last bit.
-    std::copy_n(request.rows[0] + first, count, origin);
-    for (Index i = 0; i < request.count; ++i) {
-      if (const Index next = i + ahead; next < request.count) {
-        ask_for<false>(request.rows[next] + first, count);
-        ask_for<true>(request.centred + next * request.stride + first, count);
-      }
-      copy_row(request.rows[i] + first, origin, request.shares[i], count, request.centred + i * request.stride + first,
-               mean);
+void copy(const CentredBatch<Scalar>& batch, Index begin, Index end, double* sums) {
+  for_tiles(batch.cols, [&](Index first, Index count) HWY_ATTR {
+    for (Index i = begin; i < end; ++i) {
+      if (i + 1 < end) ask_for(batch.rows[i + 1] + first, count);
+      copy_row(batch.rows[i] + first, batch.rows[0] + first, batch.shares[i], count,
+               batch.centred + i * batch.cols + first, sums + first);
     }
-    for (Index j = 0; j < count; ++j) mean[j] = origin[j] + mean[j] / request.total;
-    for (Index i = 0; i < request.count; ++i) {
-      if (const Index next = i + ahead; next < request.count)
-        ask_for<true>(request.centred + next * request.stride + first, count);
-      centre_row(request.centred + i * request.stride + first, mean, request.roots[i], count, squares);
-    }
-    std::copy_n(mean, count, request.mean + first);
-    std::copy_n(squares, count, request.squares + first);
-  }
+  });
+}
+
+template <class Scalar>
+void centre(const CentredBatch<Scalar>& batch, Index begin, Index end, const double* mean, double* squares) {
+  for_tiles(batch.cols, [&](Index first, Index count) HWY_ATTR {
+    for (Index i = begin; i < end; ++i)
+      centre_row(batch.centred + i * batch.cols + first, mean + first, batch.roots[i], count, squares + first);
+  });
 }
 
 template <class Scalar>
@@ -111,7 +106,7 @@ template <class Scalar>
 void add(const AddedRow<Scalar>* rows, Index count, Index begin, Index end, Scalar* sums, Index stride) {
   const Index ahead = rows_ahead<Scalar>(end - begin);
   for (Index i = 0; i < count; ++i) {
-    if (i + ahead < count) ask_for<false>(rows[i + ahead].row + begin, end - begin);
+    if (i + ahead < count) ask_for(rows[i + ahead].row + begin, end - begin);
     add_row(rows[i].row + begin, rows[i].factor, end - begin, sums + rows[i].to * stride);
   }
 }
@@ -149,7 +144,8 @@ void transpose(const Scalar* HWY_RESTRICT from, Index from_stride, Index rows, I
 
 template <class Scalar>
 const StreamLoops<Scalar>& loops_here() {
-  static constexpr StreamLoops<Scalar> loops{centre<Scalar>, add<Scalar>, add_squares<Scalar>, transpose<Scalar>};
+  static constexpr StreamLoops<Scalar> loops{copy<Scalar>, centre<Scalar>, add<Scalar>, add_squares<Scalar>,
+                                             transpose<Scalar>};
   return loops;
 }
 const StreamLoops<float>& float_loops() {

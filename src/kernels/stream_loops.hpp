@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one thread does with its columns of the rows of a stream, in loops that are compiled for each instruction set.
-// Sums over rows are taken in order and without fused operations: their bits depend on neither the instruction set nor
-// how columns are cut.
+// What one thread does with the rows of a stream, or with its columns of them, in loops that are compiled for each
+// instruction set. Sums are taken in order and without fused operations: their bits do not depend on the instruction
+// set.
 #pragma once
 
 #include <itspace/block.hpp>
 
 namespace itspace::kernels {
 
-// Rows about their weighted mean, each times the root of its share.
+// A batch whose rows are to be centred, each times the root of its share.
 template <Storage Scalar>
-struct CentreRows {
-  const Scalar* const* rows;  // `count` of them, at least one
+struct CentredBatch {
+  const Scalar* const* rows;  // at least one
   const double *shares, *roots;
-  Index count;
-  double total;  // of the shares
-  double* mean;
-  double* squares;  // the sums of squares of the columns of what is made
-  Scalar* centred;
-  Index stride;
+  Index cols;
+  Scalar* centred;  // row by row
 };
 
 // A row, which of several sums it is added to, and how often.
@@ -32,7 +28,11 @@ struct AddedRow {
 
 template <Storage Scalar>
 struct StreamLoops {
-  void (*centre)(const CentreRows<Scalar>& request, Index begin, Index end);  // columns [begin, end)
+  // Rows [begin, end) as they are to where they are centred, and sums += share (row - first row): where all rows are
+  // equal the sums are 0, and the mean is theirs to the last bit.
+  void (*copy)(const CentredBatch<Scalar>& batch, Index begin, Index end, double* sums);
+  // The rows that were copied about the mean, and squares += theirs.
+  void (*centre)(const CentredBatch<Scalar>& batch, Index begin, Index end, const double* mean, double* squares);
   // Columns [begin, end) of the rows to their sums, which lie `stride` values after each other.
   void (*add)(const AddedRow<Scalar>* rows, Index count, Index begin, Index end, Scalar* sums, Index stride);
   // to += from^2.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a stream does to the rows of its batches: centring them as they come, and keeping the leading part of them when
-// they grow old. Each is a few sweeps over all threads; the bits depend on neither their number nor the instruction set
-// more than a product does.
+// they grow old. Each is a few sweeps over all threads.
 #pragma once
 
 #include <itspace/block.hpp>
