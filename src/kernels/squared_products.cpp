@@ -124,16 +124,19 @@ void squared_gemm(std::type_identity_t<RowsPieces<Scalar, Data>> pieces, const d
     return;
   }
   const Index parts = parts_for(2 * work_of(rows, d, b.cols()));
-  // Threads that share the rows exchange sums of d values for each, those that share the columns as many as there are
-  // rows; and where sums are large beside the data, making them costs as much as using them.
-  constexpr Index always_small = Index(1) << 20;
-  const bool by_columns = rows <= d || parts * d * b.cols() > std::max(always_small, rows * d / 8);
-  if (parts > 1 && d >= parts * fewest_columns_of_a_part && by_columns) {
+  // Threads that share the rows have sums of all columns each, which are added up after: where these are not small
+  // beside the data, threads share the columns, and add up products of all rows instead.
+  constexpr Index small_beside = 4;
+  if (parts > 1 && d >= parts * fewest_columns_of_a_part && small_beside * parts * b.cols() > rows) {
     squared_by_columns(pieces, diagonal, b, c, parts);
     return;
   }
   squared_by_rows(pieces, b, c, parts);
-  add_diagonal(diagonal, b, 0, d, c);
+  if (diagonal == nullptr) return;
+  run_parts(parts, [&](Index part) {
+    const Range range = part_of(d, parts, part);
+    add_diagonal(diagonal, b, range.begin, range.end, c);
+  });
 }
 
 template <Storage Scalar, Storage Data>
