@@ -72,7 +72,7 @@ const double* sums_by_rows(std::span<const GramRequest<ConstBlockView<Scalar>>> 
       own += values_of(request);
     }
   });
-  const Index adders = parts > 1 ? std::min(parts, parts_for(8 * static_cast<double>(parts * apart))) : 0;
+  const Index adders = parts > 1 ? std::min(parts, parts_for(64 * static_cast<double>(parts * apart))) : 0;
   run_parts(adders, [&](Index adder) {
     const Range range = part_of(apart, adders, adder);
     for (Index p = 1; p < parts; ++p)
