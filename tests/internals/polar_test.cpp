@@ -54,6 +54,40 @@ TEST(Polar, IsThePolarFactor) {
       }
 }
 
+// A wide one has orthonormal rows.
+TEST(Polar, OfWideMatrices) {
+  for (const Index n : {1, 16, 50}) {
+    const SmallVector s = spectrum(n, 1e3);
+    const Small u = orthogonal(n, 1), v = orthogonal(2 * n + 3, 2).leftCols(n), k = u * s.asDiagonal() * v.transpose();
+    const Small inverse = inverse_root(k);
+    ASSERT_EQ(inverse.rows(), n);
+    EXPECT_NEAR(1 / kernels::estimated_norm(inverse), s(n - 1), 0.5 * s(n - 1));
+    EXPECT_LE(0.9 / inverse.norm(), s(n - 1));
+    Small polar;
+    ASSERT_TRUE(polar_by_products(k, 0.9 / inverse.norm(), polar));
+    const double unit = 30 * static_cast<double>(n) * eps;
+    EXPECT_LE((polar * polar.transpose() - Small::Identity(n, n)).norm(), unit);
+    EXPECT_LE((polar - u * v.transpose()).norm(), unit * 1e3);
+  }
+  EXPECT_EQ(inverse_root(orthogonal(20, 1) * spectrum(20, 1e9).asDiagonal()).size(), 0);
+}
+
+// Whatever the condition number and the size; a singular one has many, and any will do.
+TEST(Polar, TheClosestOrthogonalMatrix) {
+  for (const Index n : {1, 16, 50})
+    for (const double condition : {1.0, 1e2, 1e9, 1e300})
+      for (const double size : {1.0, 1e-200, 1e200}) {
+        const Small u = orthogonal(n, 1), v = orthogonal(n, 2);
+        const SmallVector s = spectrum(n, condition);
+        Small out;
+        ASSERT_TRUE(closest_orthogonal(size * (u * s.asDiagonal() * v.transpose()), out));
+        EXPECT_LE((out.transpose() * out - Small::Identity(n, n)).norm(), 30 * static_cast<double>(n) * eps);
+        EXPECT_NEAR(out.cwiseProduct(u * s.asDiagonal() * v.transpose()).sum(), s.sum(), 1e-12 * s.sum());
+      }
+  Small out;
+  EXPECT_FALSE(closest_orthogonal(Small::Constant(2, 2, std::numeric_limits<double>::quiet_NaN()), out));
+}
+
 // A bound that is far too low costs products, not accuracy; one that is too high is found out by who measures.
 TEST(Polar, TakesAnyLowerBound) {
   const Index n = 50;
@@ -114,7 +148,7 @@ struct Large {
 };
 
 TEST(Polar, ACertificateByProductsIsThatOfTheDecomposition) {
-  for (const Index r : {41, 64, 140})
+  for (const Index r : {17, 41, 64, 140})
     for (const double noise : {2e-16, 2e-7})
       for (const double spread : {1.0, 100.0, 1e3})
         for (const double condition : {1.0, 30.0})
