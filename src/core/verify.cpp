@@ -209,7 +209,7 @@ std::optional<Claim> finite_length_claim(const Trace& trace, const Rounding& rou
     if (std::isnan(row.objective) || owns_up(row)) break;
     if (trace.solver != name(Solver::paper) || !comparable(before, row) || std::isnan(weighted_step(trace, row)))
       return std::nullopt;
-    if (may_be_swap(trace, row) && !is_plain(trace, before, row, rounding)) return std::nullopt;
+    if (may_be_swap(trace, row) && (*trace.alpha != 1 || !is_plain(trace, before, row, rounding))) return std::nullopt;
     length += weighted_step(trace, row);
     gaps += before.certificate_gap;
     slack += rounding.of_promise(before, row);
