@@ -82,6 +82,15 @@ Small gram(S& space, const typename S::ConstView& a, const typename S::ConstView
   return out;
 }
 
+// a'a, by half of it.
+template <Space S>
+Small gram(S& space, const typename S::ConstView& a) {
+  Small out;
+  const GramRequest<typename S::ConstView> request(a, out);
+  space.grams({&request, 1});
+  return out;
+}
+
 // out = a m.
 template <Space S>
 void multiply(S& space, const typename S::ConstView& a, const Small& m, typename S::View out) {

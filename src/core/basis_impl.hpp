@@ -30,7 +30,7 @@ inline std::vector<Index> long_columns(const Small& gram, double shortest) {
 // Y'Y and ||Y||^2; false where they are not finite.
 template <Space S>
 bool gather_gram(S& space, const typename S::ConstView& y, Basis& basis) {
-  basis.y_gram = gram(space, y, y);
+  basis.y_gram = gram(space, y);
   basis.y_squared = basis.y_gram.trace();
   basis.finite = basis.y_gram.allFinite();
   return basis.finite;
@@ -80,12 +80,12 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
     if (step.trusted) break;
     basis.direct = false;
     shortest = basis_detail::shortest_column(r);
-    inner_gram = gram(space, made, made);
+    inner_gram = gram(space, made);
   }
   // R <- R + Q'(Y - QR), in r x r data.
   Small inner;
   const typename S::ConstView made = space.columns(q, 0, basis.cols);
-  const GramRequest<typename S::ConstView> requests[] = {{made, made, inner_gram}, {made, y, inner}};
+  const GramRequest<typename S::ConstView> requests[] = {{made, inner_gram}, {made, y, inner}};
   space.grams(requests);
   basis.r += inner - inner_gram * basis.r;
 }

@@ -41,7 +41,7 @@ double Probe<S>::measure_gain(const ConstView& q, OperatorProduct<S>& product, c
   space_.scale_columns(candidate_, SmallVector::Constant(1, 1 / std::sqrt(energy + 2 * noise)));
 
   Small bb, bc, cc;
-  const GramRequest<ConstView> requests[] = {{b, b, bb}, {b, candidate_, bc}, {candidate_, candidate_, cc}};
+  const GramRequest<ConstView> requests[] = {{b, bb}, {b, candidate_, bc}, {candidate_, cc}};
   space_.grams(requests);
   Small wide(r + 1, r + 1);
   wide << bb, bc, bc.transpose(), cc;

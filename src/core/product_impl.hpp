@@ -148,7 +148,7 @@ void FactorProduct<S>::form(const ConstView& q, const Basis& basis, ProductData&
     return;
   }
   const ConstView q_a = space_.columns(q_a_, 0, basis_a_.cols);
-  data.theta = gram(space_, q_a, q_a);
+  data.theta = gram(space_, q_a);
   data.coordinates = basis_a_.r * basis.r;
   data.w_gram.resize(0, 0);
   const SmallVector squares = basis_a_.y_gram.diagonal();          // ||T'q_j||^2
@@ -169,7 +169,7 @@ void FactorProduct<S>::extend(const ConstView& /*q*/, View z, const Small& seen,
   for (int round = 0; round < 2; ++round)
     space_.multiply(q_a, -seen * (seen.transpose() * gram(space_, q_a, extra)), extra, Write::add);
   Small cross, corner;
-  const GramRequest<ConstView> requests[] = {{q_a, extra, cross}, {extra, extra, corner}};
+  const GramRequest<ConstView> requests[] = {{q_a, extra, cross}, {extra, corner}};
   space_.grams(requests);
   product_detail::append(cross, corner, data);
 }

@@ -212,7 +212,7 @@ void RitzSolver<S>::make_pencil(Index fresh, Index fresh_cols) {
   const ConstView s = columns(s_, 0, cols()), sigma_s = columns(sigma_s_, 0, cols());
   const ConstView image = columns(sigma_s_, fresh, fresh_cols), y = y_;
   Small of_image, of_y;
-  const GramRequest<ConstView> requests[] = {{s, sigma_s, h_}, {s, s, m_}, {image, of_image}, {y, of_y}};
+  const GramRequest<ConstView> requests[] = {{s, sigma_s, h_}, {s, m_}, {image, of_image}, {y, of_y}};
   space_.grams(requests);
   y_squared_ = of_y.trace();
   fresh_image_ = 0;
@@ -304,7 +304,7 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   if (p_cols_ > 0 && !is_worth_its_rounding(pairs)) {
     p_cols_ = 0;
     cut_pencil();
-    m_ = gram(space_, columns(s_, 0, cols()), columns(s_, 0, cols()));  // a corner has not the same last bits
+    m_ = gram(space_, columns(s_, 0, cols()));  // a corner has not the same last bits
     if (!project(wide ? cols() : width_, pairs)) return not_finite;
   }
   const double noise = std::max(1.0, v_error_) * product_.energy_noise() * point_.data.target_norm;

@@ -14,7 +14,7 @@ Small project_out(S& space, const typename S::ConstView& s, typename S::View x) 
 
 template <Space S>
 Small orthonormalise(S& space, typename S::View x, double drop, Drop kind) {
-  const Small c = orthonormalising_coefficients(gram(space, x, x), drop, kind);
+  const Small c = orthonormalising_coefficients(gram(space, x), drop, kind);
   multiply(space, x, c, space.columns(x, 0, c.cols()));
   return c;
 }

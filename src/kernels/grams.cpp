@@ -68,7 +68,8 @@ const double* sums_by_rows(std::span<const GramRequest<ConstBlockView<Scalar>>> 
       if (is_wide(request)) continue;
       const Range range = part_of(request.a.rows(), parts, part, strip_rows);
       before(range);
-      if (range.begin < range.end) loops.gram(left_of(request), right_of(request), range.begin, range.end, own);
+      if (range.begin < range.end)
+        loops.gram(left_of(request), right_of(request), range.begin, range.end, request.of_itself, own);
       own += values_of(request);
     }
   });
@@ -120,7 +121,7 @@ const double* sums_by_tiles(std::span<const GramRequest<ConstBlockView<Scalar>>>
   run_parts(std::ssize(tiles), threads, [&](Index number) {
     const Tile& tile = tiles[static_cast<std::size_t>(number)];
     std::fill_n(tile.to, tile.values, 0.0);
-    loops.gram(tile.left, tile.right, 0, tile.left.rows(), tile.to);
+    loops.gram(tile.left, tile.right, 0, tile.left.rows(), false, tile.to);
   });
   return sums;
 }

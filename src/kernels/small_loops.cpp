@@ -17,7 +17,8 @@ namespace itspace::kernels {
 namespace HWY_NAMESPACE {
 
 template <class Scalar>
-void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, double* out) {
+void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, bool upper,
+          double* out) {
   StripBuffer<double> buffer;
   const WideRows<double, Scalar> left{a.data(), a.outerStride(), a.rows(), a.cols()};
   for (Index row = begin; row < end; row += strip_rows) {
@@ -28,10 +29,12 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
       for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
         constexpr Index width = decltype(vectors)::value * lanes_of<double>();
         const Index used = std::min(width, b.cols() - first);
+        const Index count = (upper ? std::min(tile_end, first + width) : tile_end) - at;
+        if (count <= 0) return;
         double* to_slab = out + first * a.cols() + at * width;
         if constexpr (std::same_as<Scalar, double>)
           if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
-            strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, tile_end - at, to_slab);
+            strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, count, to_slab);
             return;
           }
         alignas(64) double factors[slab_values<double>];
@@ -44,7 +47,7 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
             for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
           }
         }
-        strip_outer<decltype(vectors)::value>(strip, factors, tile_end - at, to_slab);
+        strip_outer<decltype(vectors)::value>(strip, factors, count, to_slab);
       });
     }
   }
