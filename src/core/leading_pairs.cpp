@@ -43,7 +43,7 @@ void orthonormalise_beyond(HostSpace<double>& space, const ConstBlockView<double
   constexpr double dependent = 1e-12, mostly_rounding = 0.25;
   for (int round = 0; round < 2 && x.cols() > 0; ++round) {
     if (q.cols() > 0) space.multiply(q, round == 0 ? Small(-inside) : Small(-gram(space, q, x)), x, Write::add);
-    const Small inner = gram(space, x, x);
+    const Small inner = gram(space, ConstBlockView<double>(x));
     const Small turn = round == 0 ? orthonormalising_coefficients(inner, dependent, Drop::relative)
                                   : orthonormalising_coefficients(inner, mostly_rounding, Drop::absolute);
     Block<double> turned(x.rows(), turn.cols());
@@ -138,10 +138,10 @@ class Krylov {
 
   // The Ritz pairs and how far the worst of them is from its limit, in units of it.
   bool project() {
-    Small h = h_.topLeftCorner(cols_, cols_);
+    const Small h = h_.topLeftCorner(cols_, cols_);
     SmallVector theta;
     Small c;
-    if (!leading_eigenpairs(h, count_ + 1, theta, &c)) return false;
+    if (!few_leading_eigenpairs(h, count_ + 1, theta, c)) return false;
     Block<double> v(dim_, c.cols());
     multiply(space_, q_.leftCols(cols_), c, BlockView<double>(v));
     Block<double> residual = v * (-theta).asDiagonal();
