@@ -8,6 +8,7 @@
 
 #include <Eigen/QR>
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -147,11 +148,13 @@ ClusterMeans cluster_means(const ConstBlockView<Scalar>& features, const Eigen::
   const Index filled = (counts.array() > 0).count();
   out.means.resize(filled, d);
   out.noise.resize(filled);
+  out.shares.resize(filled);
   Index next = 0;
   for (Index i = 0; i < k; ++i) {
     if (!(counts(i) > 0)) continue;
     const Eigen::RowVectorXd centre = sums.row(i) / counts(i);
     out.noise(next) = std::max(0.0, squares(i) / counts(i) - centre.squaredNorm()) / counts(i);
+    out.shares(next) = counts(i) / static_cast<double>(n);
     out.means.row(next++) = centre + mean.transpose();
   }
   return out;
@@ -207,6 +210,29 @@ double unexplained_move(const ClusterMeans& clusters, const Eigen::VectorXd& sou
   const double left = (centred.transpose() * weights - move).squaredNorm();
   const double noise = target_noise + weights.cwiseAbs2().dot(clusters.noise);
   return std::max(0.0, left - noise) / squared;
+}
+
+Eigen::VectorXd remixed_mean(const ClusterMeans& clusters, const Eigen::VectorXd& source_mean,
+                             const Eigen::VectorXd& target_mean) {
+  const Index count = clusters.means.rows(), dim = source_mean.size();
+  require(clusters.shares.size() == count && count >= 1 && clusters.shares.minCoeff() > 0, "there are ", count,
+          " clusters and ", clusters.shares.size(), " shares; every cluster needs one, and above 0");
+  require(clusters.means.cols() == dim && target_mean.size() == dim, "the clusters have ", clusters.means.cols(),
+          " features, the source's mean ", dim, " and the target's ", target_mean.size(), "; all must have the same");
+  const Eigen::VectorXd move = target_mean - source_mean;
+  const double length = move.norm();
+  if (!(length > 0)) return source_mean;
+  // A coordinate more for each cluster makes the nearest mix pay for other shares.
+  Block<double> points = Block<double>::Zero(count, dim + count);
+  points.leftCols(dim) = clusters.means.rowwise() - source_mean.transpose();
+  Eigen::VectorXd goal(dim + count);
+  goal.head(dim) = move;
+  for (Index k = 0; k < count; ++k) {
+    const double root = std::sqrt(clusters.shares(k));
+    points(k, dim + k) = length / root;
+    goal(dim + k) = length * root;
+  }
+  return source_mean + points.leftCols(dim).transpose() * nearest_mix(points, goal);
 }
 
 template ClusterMeans cluster_means<float>(const ConstBlockView<float>&, const Eigen::VectorXd&,

@@ -80,6 +80,57 @@ TEST(ClassShares, ThinnedClassesAreExplainedAndAShiftIsNot) {
   EXPECT_GT(left_over(source, aside), 0.9);
 }
 
+// By its own definition: on the simplex the slope of both parts together is the least, and the same, wherever a weight
+// is positive.
+TEST(ClassShares, RemixedMeanIsTheBestOfItsTwoParts) {
+  std::uint64_t seed = 40;
+  for (const double far : {0.1, 1.0, 10.0}) {
+    const Index count = 6, dim = 9;
+    ClusterMeans clusters{gaussian(count, dim, ++seed), Eigen::VectorXd::Zero(count)};
+    const Eigen::VectorXd drawn = gaussian(count, 1, 100 + seed).col(0).cwiseAbs();
+    clusters.shares = drawn / drawn.sum();
+    const Eigen::VectorXd& shares = clusters.shares;
+    const Eigen::VectorXd mean = clusters.means.transpose() * shares;
+    const Eigen::VectorXd target = mean + far * gaussian(dim, 1, 200 + seed).col(0);
+    const Eigen::VectorXd remixed = remixed_mean(clusters, mean, target);
+    // Six means in nine dimensions: the mix has one set of weights.
+    const Eigen::VectorXd weights = Eigen::MatrixXd(clusters.means.transpose()).colPivHouseholderQr().solve(remixed);
+    EXPECT_LT((clusters.means.transpose() * weights - remixed).norm(), 1e-9);
+    EXPECT_NEAR(weights.sum(), 1, 1e-7);
+    const double squared = (target - mean).squaredNorm();
+    const Eigen::VectorXd slopes =
+        clusters.means * (remixed - target) / squared + ((weights - shares).array() / shares.array()).matrix();
+    for (Index i = 0; i < count; ++i) {
+      EXPECT_GT(weights(i), -1e-7);
+      if (weights(i) > 1e-6) {
+        EXPECT_NEAR(slopes(i), slopes.minCoeff(), 1e-6 * (1 + slopes.cwiseAbs().maxCoeff())) << far << ' ' << i;
+      }
+    }
+    EXPECT_EQ(remixed_mean(clusters, mean, mean), mean);
+  }
+  ClusterMeans unknown{gaussian(3, 2, 1), Eigen::VectorXd::Zero(3)};
+  EXPECT_THROW(remixed_mean(unknown, Eigen::VectorXd::Zero(2), Eigen::VectorXd::Ones(2)), std::invalid_argument);
+  unknown.shares = Eigen::VectorXd::Constant(3, 1.0 / 3);
+  EXPECT_THROW(remixed_mean(unknown, Eigen::VectorXd::Zero(2), Eigen::VectorXd::Ones(3)), std::invalid_argument);
+}
+
+// Of the way from the target's mean to the source's, what the remixed mean asks a map to go.
+double asked_of_a_map(const Block<double>& source, const Block<double>& target) {
+  const Eigen::VectorXd mean = source.colwise().mean().transpose(), moved = target.colwise().mean().transpose();
+  const Block<double> factor = source.topRows(8).transpose();
+  const ClusterMeans clusters = cluster_means<double>(source, mean, factor);
+  return (remixed_mean(clusters, mean, moved) - moved).norm() / (mean - moved).norm();
+}
+
+TEST(ClassShares, RemixedMeanLeavesWhatThinnedClassesDidAndUndoesAShift) {
+  const Classes classes;
+  const Block<double> source = classes.sample(Eigen::VectorXi::Constant(5, 200), 2);
+  EXPECT_LT(asked_of_a_map(source, classes.sample(Eigen::VectorXi{{100, 100, 200, 200, 200}}, 3)), 0.5);
+  Block<double> away = classes.sample(Eigen::VectorXi::Constant(5, 200), 4);
+  away.array() += 10;
+  EXPECT_GT(asked_of_a_map(source, away), 0.9);
+}
+
 TEST(ClassShares, ClusterMeansPartitionTheRows) {
   // Few rows: every one a cluster's share. The mix of the means by their counts is the mean of the rows, and a cluster
   // of equal rows has no error.
@@ -90,6 +141,7 @@ TEST(ClassShares, ClusterMeansPartitionTheRows) {
   EXPECT_EQ(found.means.rows(), 4);
   EXPECT_LT((found.means.colwise().mean().transpose() - mean).norm(), 1e-14);
   EXPECT_LT(found.noise.maxCoeff(), 1e-15);
+  EXPECT_EQ(found.shares, Eigen::VectorXd::Constant(4, 0.25));
   EXPECT_EQ(cluster_means<double>(rows, mean, Block<double>(Block<double>::Identity(3, 2))).means, found.means);
   EXPECT_THROW(cluster_means<double>(rows, mean.head(2), Block<double>(3, 2)), std::invalid_argument);
 }
