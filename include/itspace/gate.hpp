@@ -44,7 +44,7 @@ inline constexpr double lost_information = -0.10;  // lost more than this, and t
 inline constexpr double second_rise = 0.05;        // the same for the low-rank part on top of the scale
 inline constexpr double second_information = 0.10;
 // The same where a second classifier was asked too.
-inline constexpr double lost_agreement = -0.10;          // they agree on so many samples less, and the rise is noise
+inline constexpr double lost_agreement = -0.15;          // they agree on so many samples less, and the rise is noise
 inline constexpr double clear_shared = 0.10;             // they share so much more: as good as a clear rise
 inline constexpr double second_shared = 0.05;            // the part on top, of labels, which know no information
 inline constexpr double second_information_seen = 0.05;  // and of probabilities, if what is shared rises

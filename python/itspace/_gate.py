@@ -26,7 +26,7 @@ LOST_INFORMATION = -0.10  # more than this lost in mutual information, and the r
 SECOND_RISE = 0.05  # the same for the low-rank part on top of the scale
 SECOND_INFORMATION = 0.10
 # The same where a second classifier was asked too (itspace._witness).
-LOST_AGREEMENT = -0.10  # they agree on so many samples less, and the rise is noise
+LOST_AGREEMENT = -0.15  # they agree on so many samples less, and the rise is noise
 CLEAR_SHARED = 0.10  # their labels tell so much more about each other: as good as a clear rise
 SECOND_SHARED = 0.05  # the low-rank part on top, of labels, which know no information
 SECOND_INFORMATION_SEEN = 0.05  # and of probabilities, if what is shared rises
@@ -159,7 +159,8 @@ def _decide_about(name: str, before: Predictions, after: Predictions, unexplaine
     if gain is None:  # labels alone: the spread is all there is
         clear = rise > CLEAR_RISE
     else:
-        clear = rise > CLEAR_RISE and gain > LOST_INFORMATION and (agreement is None or agreement > LOST_AGREEMENT)
+        clear = rise > CLEAR_RISE and gain > LOST_INFORMATION
+        clear = clear and (agreement is None or agreement > LOST_AGREEMENT) and (shared is None or shared >= 0)
         if not clear and shared is not None and shared > CLEAR_SHARED and min(rise, gain) >= 0:
             clear = True
             seen += f"; they tell {shared:+.2f} more about what a second classifier says"
@@ -173,6 +174,8 @@ def _decide_about(name: str, before: Predictions, after: Predictions, unexplaine
         return Decision(name, f"adapted: {moved}, and {seen}")
     if agreement is not None and gain is not None and agreement <= LOST_AGREEMENT and rise > CLEAR_RISE:
         return Decision("none", f"left alone: {seen}, but a second classifier agrees {agreement:+.2f} less often")
+    if shared is not None and gain is not None and shared < 0 and rise > CLEAR_RISE:
+        return Decision("none", f"left alone: {seen}, but {shared:+.2f} about what a second classifier says")
     return Decision("none", f"left alone: {seen}, which is no clear gain")
 
 

@@ -105,14 +105,16 @@ def test_the_head_is_asked_about_the_source_once(rng):
 @pytest.mark.parametrize(
     "why, unexplained, before, after, choice",
     [
-        ("agreement is lost", 0.15, (0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.69, 0.5), "none"),
-        ("a little is", 0.15, (0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.71, 0.5), "scale"),
+        ("agreement is lost", 0.15, (0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.64, 0.5), "none"),
+        ("a little is", 0.15, (0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.66, 0.5), "scale"),
+        ("they share less", 0.15, (0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.8, 0.49), "none"),
         ("they share more", 0.15, (0.5, 0.5, 0.5, 0.4), (0.5, 0.5, 0.5, 0.51), "scale"),
         ("they share more, by class shares", 0.04, (0.5, 0.5, 0.5, 0.4), (0.5, 0.5, 0.5, 0.6), "none"),
         ("they share more of less", 0.15, (0.5, 0.5, 0.5, 0.4), (0.49, 0.5, 0.5, 0.6), "none"),
         ("a move, and they share as much", 0.5, (0.5, 0.5, 0.5, 0.4), (0.5, 0.5, 0.5, 0.4), "scale"),
         ("a move, and they share less", 0.5, (0.5, 0.5, 0.5, 0.4), (0.55, 0.55, 0.5, 0.39), "none"),
         ("labels lose agreement", 0.15, (0.5, None, 0.8, 0.5), (0.7, None, 0.5, 0.5), "scale"),
+        ("labels share less", 0.15, (0.5, None, 0.8, 0.5), (0.7, None, 0.8, 0.4), "scale"),
         ("labels share more", 0.15, (0.5, None, 0.8, 0.3), (0.55, None, 0.8, 0.6), "none"),
     ],
 )

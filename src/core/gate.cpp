@@ -58,7 +58,7 @@ bool is_clear(const Changes& change) {
   const bool rises = change.rise > gate::clear_rise;
   if (!change.gain) return rises;  // labels alone: the spread is all there is
   return rises && *change.gain > gate::lost_information &&
-         (!change.agreement || *change.agreement > gate::lost_agreement);
+         (!change.agreement || *change.agreement > gate::lost_agreement) && (!change.shared || *change.shared >= 0);
 }
 
 bool opens(const Changes& change, std::optional<double> unexplained, std::string& why) {
@@ -82,10 +82,13 @@ bool opens(const Changes& change, std::optional<double> unexplained, std::string
                " % of the mean's move is none that other class shares could make, and ", seen);
     return true;
   }
-  const bool denied = gain && agreement && rise > gate::clear_rise && *agreement <= gate::lost_agreement;
-  why = denied
-            ? text("left alone: ", seen, ", but a second classifier agrees ", signed_share(*agreement), " less often")
-            : text("left alone: ", seen, ", which is no clear gain");
+  const bool rises = gain && rise > gate::clear_rise;
+  if (rises && agreement && *agreement <= gate::lost_agreement)
+    why = text("left alone: ", seen, ", but a second classifier agrees ", signed_share(*agreement), " less often");
+  else if (rises && shared && *shared < 0)
+    why = text("left alone: ", seen, ", but ", signed_share(*shared), " about what a second classifier says");
+  else
+    why = text("left alone: ", seen, ", which is no clear gain");
   return false;
 }
 

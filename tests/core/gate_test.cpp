@@ -97,8 +97,11 @@ TEST(Gate, ASecondClassifierIsComparedByTheJointHistogram) {
 
 TEST(Gate, ASecondClassifierDeniesOrSecondsARise) {
   using P = Predictions;
-  EXPECT_EQ(decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.69, 0.5}}).choice, "none");
-  EXPECT_EQ(decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.71, 0.5}}).choice, "scale");
+  EXPECT_EQ(decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.64, 0.5}}).choice, "none");
+  EXPECT_EQ(decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.66, 0.5}}).choice, "scale");
+  const GateDecision denied = decide({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.8, 0.42}});
+  EXPECT_EQ(denied.choice, "none");
+  EXPECT_NE(denied.sentence.find("-0.08 about what a second classifier says"), std::string::npos) << denied.sentence;
   EXPECT_EQ(decide({P{0.5, 0.5, 0.5, 0.4}, P{0.5, 0.5, 0.5, 0.51}}).choice, "scale");
   EXPECT_EQ(decide({P{0.5, 0.5, 0.5, 0.4}, P{0.49, 0.5, 0.5, 0.6}}).choice, "none");
   const P none{0.5, 0.5, 0.8, 0.5}, scale{0.7, 0.6, 0.8, 0.6};
