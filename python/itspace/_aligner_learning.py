@@ -72,7 +72,10 @@ class LearningAligner(CheckedAligner):
         self.target_mean_ = compared.target.mean
         self.trace_ = result.trace
         self.certified_ = bool(result.certified)
-        self.map_ = None if self.choice_ == "none" else compared.map(self.choice_, self.shrink and self.choice_ != "whiten")
+        self.map_ = None
+        if self.choice_ != "none":
+            shrink = self.shrink and self.choice_ != "whiten"
+            self.map_ = compared.map(self.choice_, shrink, self._remixes(head))
         self.harm_report_ = self._harm(compared.shift, Xt, len(Xt), compared.target.trace, compared.noise_share)
 
     def _refuse_equal_samples(self, target_remainder: float) -> None:
@@ -118,10 +121,14 @@ class LearningAligner(CheckedAligner):
             asked = self._rows_to_ask_about(Xt)
             moved: dict[str, Any] = {"none": asked}
             for name in _gate.MAPS:
-                moved[name] = compared.map(name, self.shrink).apply(asked)
+                moved[name] = compared.map(name, self.shrink, self._remixes(head)).apply(asked)
             teach = None if self._witness_rows is None else self._witness_of
             predictions = answers_of(head, moved, teach, self._witness_rows)
         return report_of(_gate.decide(compared.shift, predictions), compared.shift, predictions)
+
+    def _remixes(self, head: Any) -> bool:
+        """Whether maps leave of the mean's move what other class shares are likely to have done."""
+        return self.map == "auto" and self.shrink and head is not None
 
     def _witness_of(self, labels: Any) -> _witness.Witness | None:
         return _witness.taught_by(labels, self._witness_rows, self._source.mean, self._source.plain[0])

@@ -9,6 +9,7 @@ identity where nothing is seen beyond noise.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
@@ -113,7 +114,7 @@ class Source(Side):
             Z = self.standardised(X)
             self.scaled = fit(Z, None)
             self.scaled_noise = halves_displacement(Z, self.scaled[0], fit, seed)
-        self.clusters = clusters_of(X, self.mean, self.plain[0], seed)
+        self.clusters, self.cluster_shares = clusters_of(X, self.mean, self.plain[0], seed)
 
     def _common_deviation(self) -> Optional[float]:
         varying = self.deviations[self.deviations > 0]
@@ -166,8 +167,14 @@ class Comparison:
         known = noise > 0
         return each * (kept(1.0, float((squared[known] / noise[known]).mean())) if known.any() else 1.0)
 
-    def map(self, kind: MapKind, shrink: bool = True) -> itspace.TransportMap:
-        """The map of a kind, from the target to the source, shrunk by noise or not."""
+    @cached_property
+    def remixed_mean(self) -> Array:
+        """The source's mean, with the shares of its clusters that the target's mean makes likely."""
+        source = self.source
+        return _core.remixed_mean(source.clusters.means, source.cluster_shares, source.mean, self.target.mean)
+
+    def map(self, kind: MapKind, shrink: bool = True, remixed: bool = False) -> itspace.TransportMap:
+        """The map of a kind, from the target to the source, shrunk by noise or not; to the source's mean, or the remixed."""
         kept = itspace.Kept()
         if shrink:
             # Of the two frames the one with less noise: a few rare large values make most of it in one of them.
@@ -175,7 +182,10 @@ class Comparison:
             kept = itspace.Kept(self.mean_kept, covariance, self.deviations_kept if kind.startswith("scale") else None)
         if kind == "monge" and min(self.plain[1], self.source.plain[1]) <= 0:
             kind, kept = "mean", kept._replace(covariance=1.0)  # samples that do not vary: there is no more to map
-        return itspace.TransportMap.from_models(self._model(kind, False), self._model(kind, True), kind, kept=kept)
+        to = self._model(kind, True)
+        if remixed:
+            to = to._replace(mean=self.remixed_mean)
+        return itspace.TransportMap.from_models(self._model(kind, False), to, kind, kept=kept)
 
     def _model(self, kind: MapKind, of_source: bool) -> itspace.LowRankGaussian:
         side: Side = self.source if of_source else self.target
@@ -226,12 +236,16 @@ def expected_displacement(factor: Array, remainder: float, samples_from: float, 
     return (1 / samples_from + 1 / samples_to) / 2 * (pairs + total / 2)
 
 
-def clusters_of(X: Samples, mean: Array, factor: Array, seed: int) -> Clusters:
-    """The source's clusters, in the span of the factor; means in all features. Of rows elsewhere a sample is brought here."""
+def clusters_of(X: Samples, mean: Array, factor: Array, seed: int) -> Tuple[Clusters, Array]:
+    """The source's clusters, in the span of the factor, with means in all features; and the share of the rows in each.
+
+    Of rows elsewhere a sample is brought here.
+    """
     if isinstance(X, SpreadRows):
         X = rows_here(X, _CLUSTERED_HERE, seed)
     directions = np.ascontiguousarray(factor, dtype=np.float64)
-    return Clusters(*_core.cluster_means(np.ascontiguousarray(X), mean, directions, seed))
+    means, noise, shares = _core.cluster_means(np.ascontiguousarray(X), mean, directions, seed)
+    return Clusters(means, noise), shares
 
 
 def powers_about(X: Array, mean: Array) -> Tuple[Array, Array]:

@@ -46,7 +46,8 @@ class CovarianceAligner(OneToOneFeatureMixin, TransformerMixin, FollowingAligner
         The damped steps of the paper, or Rayleigh-Ritz steps straight to the best factor.
     map : {"auto", "none", "mean", "scale", "scale+monge", "monge", "whiten"}, default="auto"
         ``"auto"`` decides between the next five by the predictions of `head` (see :meth:`adapt`), or by the moments
-        alone where there is no head. ``"none"`` leaves samples alone, ``"mean"`` shifts by the means, ``"scale"``
+        alone where there is no head. With a head, and `shrink`, its maps leave of the mean's move what other class shares
+        are likely to have done: they go to the mean that the source would have with these. ``"none"`` leaves samples alone, ``"mean"`` shifts by the means, ``"scale"``
         also scales each feature, ``"scale+monge"`` then applies the optimal transport between the standardised
         domains, ``"monge"`` is the optimal transport, which moves samples least, and ``"whiten"`` whitens and
         recolors.

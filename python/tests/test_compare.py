@@ -143,6 +143,19 @@ def test_thinned_classes_are_explained_and_a_shift_is_not(rng):
     assert compared(X[::2], X[1::2] + aside, rank=8).shift.unexplained > 0.9
 
 
+def test_a_remixed_map_leaves_what_thinned_classes_did_and_undoes_a_shift(rng):
+    centres = 4 * rng.normal(size=(5, 8))
+    labels = np.repeat(np.arange(5), 200)
+    Xs, again = (centres[labels] + rng.normal(size=(1000, 8)) for _ in range(2))
+    thinned = again[np.r_[0:100, 200:300, 400:1000]]
+    for Xt, least, most in ((thinned, 0, 0.5), (again + 10, 0.9, 1.1)):
+        both = compared(Xs, Xt)
+        plain, remixed = (both.map("scale", remixed=r).apply(Xt).mean(axis=0) - Xt.mean(axis=0) for r in (False, True))
+        expected = both.mean_kept * (both.remixed_mean - Xt.mean(axis=0))
+        np.testing.assert_allclose(remixed, expected, atol=1e-9)
+        assert least <= np.linalg.norm(remixed) / np.linalg.norm(plain) < most
+
+
 def test_the_same_data_give_the_same_comparison(domains):
     first, second = (compared(*domains).shift for _ in range(2))
     assert first == second

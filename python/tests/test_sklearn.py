@@ -166,6 +166,23 @@ def test_auto_leaves_thinned_classes_alone(rng, with_head):
     assert head.score(mapped, yt) < head.score(Xt, yt) - 0.03
 
 
+def test_auto_leaves_of_a_move_what_thinned_classes_did(rng):
+    X, labels, head = classes(rng, samples=4000)
+    rows = np.flatnonzero(((labels > 1) | (np.arange(len(X)) % 10 == 1)) & (np.arange(len(X)) % 2 == 1))
+    shift = np.full(X.shape[1], 6.0)
+    Xt = X[rows] + shift  # moved, and two classes are rare
+    aligner = CovarianceAligner().fit(X[::2], Xt, head=head)
+    plain = CovarianceAligner(map=aligner.choice_).fit(X[::2], Xt)
+    assert aligner.choice_ != "none"
+    error, plain_error = (np.linalg.norm(a.transform(Xt).mean(axis=0) - X[rows].mean(axis=0)) for a in (aligner, plain))
+    assert error < 0.9 * plain_error  # nearer to where they came from
+    unshrunk = CovarianceAligner(shrink=False).fit(X[::2], Xt, head=head)
+    np.testing.assert_allclose(unshrunk.transform(Xt).mean(axis=0), X[::2].mean(axis=0), atol=1e-9)
+    no_head = CovarianceAligner().fit(X[::2], Xt)
+    assert no_head.choice_ != "none"
+    np.testing.assert_array_equal(no_head.transform(Xt), CovarianceAligner(map=no_head.choice_).fit(X[::2], Xt).transform(Xt))
+
+
 @pytest.mark.parametrize("with_head", [True, False])
 def test_auto_undoes_a_drift_of_the_covariance_alone(rng, with_head):
     X, _, head = classes(rng, features=30)
