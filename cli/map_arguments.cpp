@@ -86,6 +86,10 @@ void add_steps(CLI::App& app, MapArguments& given) {
                  "under scale and, as you like, scale+monge and monge")
       ->type_name("FILE,FILE")
       ->group(group);
+  app.add_flag("--remix", given.remix,
+               "leave of the mean's move what other class shares are likely to have\n"
+               "done (features only); as the Python aligner does where it has a classifier")
+      ->group(group);
   add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; not for mean and scale")->group(group);
   app.add_option_function<std::string>(
          "--shrink",

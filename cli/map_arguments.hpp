@@ -22,6 +22,7 @@ struct MapArguments {
   MapKind kind = MapKind::monge;
   bool automatic = false;  // the kind is to be chosen
   std::string predictions;
+  bool remix = false;            // leave of the mean's move what other class shares are likely to have done
   std::optional<Shrink> shrink;  // not asked for: by noise where the counts are known
   std::optional<Index> source_samples, target_samples;
   double floor_share = default_remainder_floor;

@@ -43,7 +43,8 @@ Examples:
   itspace map --source src.npy --target tgt.npy --map scale --predictions p.npy,p_scale.npy --out map.npz
       the map only where a classifier's predictions before and after it (probabilities n x K, or labels) speak for
       it; else the file holds the identity. --map auto --predictions p.npy,p_scale.npy[,p_both.npy[,p_monge.npy]]
-      chooses between scale, scale+monge and monge so
+      chooses between scale, scale+monge and monge so. With --remix, here and where the maps for the predictions
+      were made, a part of the mean's move is put down to other class shares and left
   itspace map --source src.npy --target tgt.npy --map auto --rank 16 --out map.npz --json
       without a classifier: none, scale or monge by what the moments alone can know
   itspace map --source src.npz --target tgt.npz --source-samples 900 --target-samples 300 --rank 32 --out map.npz
@@ -83,11 +84,17 @@ Shrink shrink_of(const Arguments& given, const Input<Scalar>& source, const Inpu
   return given.shrink.value_or(given.automatic ? Shrink::halves : Shrink::noise);
 }
 
+// Noise is told by the move that was seen, whatever part of it the map leaves.
+LowRankGaussian remixed(LowRankGaussian to, const Means& means) {
+  if (means.remixed) to.mean = *means.remixed;
+  return to;
+}
+
 // Nothing where the watch has given up. The inputs are as the models are to have them.
 template <Storage Scalar, Storage Data>
 std::optional<MapMade> make_map(const Arguments& given, Shrink shrink, const Input<Data>& source,
                                 const LowRankGaussian& source_moments, const Input<Data>& target,
-                                const LowRankGaussian& target_moments, ResolutionWatch& watch) {
+                                const LowRankGaussian& target_moments, const Means& means, ResolutionWatch& watch) {
   const ProblemTarget<Scalar, Data> source_problem(source, {}, 0), target_problem(target, {}, 0);
   const Block<Scalar> source_factor = start_of<Scalar>(source, *given.rank);
   const OnStep<Scalar> on_step = [&](const Step& step, const ConstBlockView<Scalar>&) {
@@ -115,21 +122,22 @@ std::optional<MapMade> make_map(const Arguments& given, Shrink shrink, const Inp
       seen = seen_shift_by_halves<Data>(target.values.view(), from, source.values.view(), to, given.kind, given.options,
                                         given.floor_share);
     const Kept kept = shrink == Shrink::none ? Kept{} : seen.kept();
-    return std::optional<MapMade>({TransportMap(from, to, given.kind, kept), std::move(aligned.trace), seen});
+    return std::optional<MapMade>(
+        {TransportMap(from, remixed(to, means), given.kind, kept), std::move(aligned.trace), seen});
   });
 }
 
 // Without a low-rank part: the moments say all.
 template <Storage Data>
 MapMade make_plain_map(const Arguments& given, Shrink shrink, const Input<Data>& source, const LowRankGaussian& to,
-                       const Input<Data>& target, const LowRankGaussian& from) {
+                       const Input<Data>& target, const LowRankGaussian& from, const Means& means) {
   return guard_overflow([&] {
     SeenShift seen;
     if (shrink == Shrink::noise) seen = seen_shift(from, to, given.kind);
     if (shrink == Shrink::halves)
       seen = seen_shift_by_halves<Data>(target.values.view(), from, source.values.view(), to, given.kind);
     const Kept kept = shrink == Shrink::none ? Kept{} : seen.kept();
-    return MapMade{TransportMap(from, to, given.kind, kept), std::nullopt, seen};
+    return MapMade{TransportMap(from, remixed(to, means), given.kind, kept), std::nullopt, seen};
   });
 }
 
@@ -138,13 +146,34 @@ MapMade make_any_map(const Arguments& given, Shrink shrink, const Input<Data>& s
                      const Means& means) {
   const auto from = moments_of(target, means.target, samples_of(target, given.target_samples));
   const auto to = moments_of(source, means.source, samples_of(source, given.source_samples));
-  if (!is_low_rank(given)) return make_plain_map(given, shrink, source, to, target, from);
+  if (!is_low_rank(given)) return make_plain_map(given, shrink, source, to, target, from, means);
   const bool scaled = given.kind == MapKind::scale_monge;
   const Input<Data> source_frame = scaled ? standardised(source, to) : source;
   const Input<Data> target_frame = scaled ? standardised(target, from) : target;
   return *in_enough_precision<Data>(given.precision, given.quiet, [&]<class Scalar>(ResolutionWatch& watch) {
-    return make_map<Scalar, Data>(given, shrink, source_frame, to, target_frame, from, watch);
+    return make_map<Scalar, Data>(given, shrink, source_frame, to, target_frame, from, means, watch);
   });
+}
+
+template <Storage Data>
+ClusterMeans clusters_of(const Arguments& given, const Input<Data>& source, const Eigen::VectorXd& mean) {
+  constexpr Index default_rank = 16;
+  const Index rank = std::min(given.rank.value_or(default_rank), source.dim());
+  const Block<double> factor = start_of<double>(source, rank);
+  return cluster_means<Data>(source.values.view(), mean, factor, given.options.seed);
+}
+
+// The means, with the source's remixed where that was asked for.
+template <Storage Data>
+Means remix_if_asked(const Arguments& given, const Input<Data>& source, const Input<Data>& target, Means means) {
+  if (!given.remix) return means;
+  for (const Input<Data>* input : {&source, &target})
+    if (input->kind != Kind::features)
+      misuse(fmt::format("--remix is given, and {} {} is a covariance, which does not tell how samples lie",
+                         input->request.role, quoted(input->request.path)),
+             "give features, or leave out --remix");
+  means.remixed = remixed_mean(clusters_of(given, source, means.source), means.source, means.target);
+  return means;
 }
 
 // The share of the mean's move that other class shares cannot explain. Nothing where there are no samples to cluster.
@@ -154,10 +183,7 @@ std::optional<double> unexplained_of(const Arguments& given, const Input<Data>& 
   if (source.kind != Kind::features || !(from.samples > 0)) return std::nullopt;
   const Seen moved = seen_shift(from, to, MapKind::mean).mean;
   if (!(moved.kept() > 0)) return 0.0;
-  constexpr Index default_rank = 16;
-  const Index rank = std::min(given.rank.value_or(default_rank), source.dim());
-  const Block<double> factor = start_of<double>(source, rank);
-  const auto clusters = cluster_means<Data>(source.values.view(), to.mean, factor, given.options.seed);
+  const ClusterMeans clusters = clusters_of(given, source, to.mean);
   return unexplained_move(clusters, to.mean, from.mean, from.deviations.squaredNorm() / from.samples);
 }
 
@@ -225,7 +251,7 @@ int run_on(const Arguments& given, io::Array source_array, io::Array target_arra
   }
   check_same_dim(source, target);
   if (given.rank) check_rank(*given.rank, source.dim(), given.source.path);
-  const Means means = means_of(source, target, given.quiet);
+  const Means means = remix_if_asked(given, source, target, means_of(source, target, given.quiet));
 
   Progress progress(!given.quiet && source.dim() >= long_work);
   progress.show("making the map");
@@ -245,6 +271,7 @@ int run_on(const Arguments& given, io::Array source_array, io::Array target_arra
     Json json{{"command", "map"}, {"source", input_json(source)}, {"target", input_json(target)}};
     json["rank"] = is_low_rank(given) ? Json(*given.rank) : Json(nullptr);
     json["means_known"] = means.known;
+    json["remixed"] = given.remix;
     json.update(diagnosis_json(map, diagnosis));
     if (left_alone) json["kind"] = "none";
     json["shrink"] = shrink_json(left_alone ? Shrink::none : shrink, made.seen, map.kind());

@@ -15,6 +15,7 @@ namespace itspace::cli {
 struct Means {
   Eigen::VectorXd source, target;
   bool known = true;
+  std::optional<Eigen::VectorXd> remixed = {};  // the source's, with the class shares that are likely; where asked for
 };
 
 // One mean without the other would move samples by a whole mean, so both are known or both are zero.

@@ -72,6 +72,31 @@ TEST_F(MapGateCommand, PredictionsThatDoNotLeaveSamplesAsTheyAre) {
   EXPECT_TRUE(mentions(words.out, {"choice  none", "left alone", "leaves samples as they are"}));
 }
 
+// Two groups far apart, of which the target has other shares: a remixed map leaves more of that move than it undoes,
+// and of a move that no shares explain next to nothing.
+TEST_F(MapGateCommand, ARemixedMapLeavesWhatOtherSharesDid) {
+  const auto groups = [](Index count, Index first, std::uint64_t seed) {
+    Matrix rows = gaussian(count, dim, seed);
+    rows.topRows(first).col(0).array() += 10;
+    return rows;
+  };
+  write("source.npy", groups(400, 200, 11));
+  write("fewer.npy", groups(400, 140, 12));
+  write("away.npy", Matrix(groups(400, 200, 13).array() + 20));
+  const auto moved = [&](const std::string& target, Texts more) {
+    const Json json = made(target, more);
+    EXPECT_EQ(json["remixed"], !more.empty() && more.back() == "--remix");
+    return moved_by_the_map(target);
+  };
+  EXPECT_LT(moved("fewer.npy", {"--map", "mean", "--remix"}), 0.5 * moved("fewer.npy", {"--map", "mean"}));
+  EXPECT_GT(moved("away.npy", {"--map", "mean", "--remix"}), 0.9 * moved("away.npy", {"--map", "mean"}));
+  EXPECT_GT(moved("away.npy", {"--map", "monge", "--rank", "2", "--remix"}), 1);
+  write("covariance.npy", Matrix(Matrix::Identity(dim, dim)));
+  const auto refused = make_map("covariance.npy", {"--map", "mean", "--target-samples", "100", "--remix"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_TRUE(mentions(refused.err, {"--remix", "is a covariance"}));
+}
+
 TEST_F(MapGateCommand, WithoutPredictionsThereIsNoGate) {
   EXPECT_TRUE(made("moved.npy", {"--map", "scale"})["gate"].is_null());
 }
