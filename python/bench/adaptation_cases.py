@@ -43,6 +43,13 @@ class Case(NamedTuple):
     heads: tuple = HEADS
 
 
+def map_name(choice: str, way: str) -> str:
+    """The map of a choice under a way of deciding: with a head maps are shrunk and remixed, without one shrunk."""
+    if choice == "none":
+        return choice
+    return f"{choice}, {'shrunk' if way == 'auto, no head' else 'remixed'}"
+
+
 def read_sets(data: Path) -> dict:
     sets: dict = {}
     for folder in sorted(path for path in data.iterdir() if path.is_dir()):

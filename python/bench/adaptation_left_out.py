@@ -8,14 +8,14 @@ import itertools
 import numpy as np
 
 import itspace._gate as gate
-from adaptation_cases import HEADS
+from adaptation_cases import HEADS, map_name
 
 HURT = -1.0  # points of accuracy: below it a pair is hurt
 GRID = {
     "CLEAR_RISE": (0.075, 0.10, 0.125, 0.15),
     "LOST_INFORMATION": (-0.15, -0.10, -0.05),
     "MUCH_MOVE": (0.2, 0.3, 0.4, 0.5),
-    "LOST_AGREEMENT": (-0.15, -0.10, -0.05),
+    "LOST_AGREEMENT": (-0.20, -0.15, -0.10, -0.05),
     "CLEAR_SHARED": (0.08, 0.10, 0.12, 0.15),
     "SECOND_INFORMATION_SEEN": (0.05, 0.10),
 }
@@ -76,4 +76,4 @@ def gain_by_rule(row: dict, result: dict, way: str) -> float:
             predictions = {name: p._replace(information=None) for name, p in predictions.items()}
     choice = gate.decide(gate.Shift(**row["shift"]), predictions).choice
     accuracy = result["accuracy"]
-    return accuracy["none" if choice == "none" else f"{choice}, shrunk"] - accuracy["none"]
+    return accuracy[map_name(choice, way)] - accuracy["none"]

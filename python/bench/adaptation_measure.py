@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import itspace._compare as compare
 import itspace._gate as gate
-from adaptation_cases import Case
+from adaptation_cases import Case, map_name
 from itspace import _heads
 from itspace.sklearn import CovarianceAligner
 
@@ -22,7 +22,7 @@ MADE_BY = {
     "forest": lambda: RandomForestClassifier(100, random_state=0),
 }
 MAPS = ("mean", "scale", "scale+monge", "monge")
-SHOWN = ("mean", "mean, shrunk", "scale", "scale, shrunk", "scale+monge", "scale+monge, shrunk", "monge", "monge, shrunk")
+SHOWN = tuple(f"{name}{how}" for name in MAPS for how in ("", ", shrunk", ", remixed"))  # remixed: shrunk as well
 GATED = ("auto, no head", "auto, labels", "auto, probabilities")
 
 
@@ -61,7 +61,8 @@ def measure(case: Case, heads: Heads) -> dict:
     for name in MAPS:
         moved[name] = compared.map(name, shrink=False).apply(judged)
         moved[f"{name}, shrunk"] = compared.map(name).apply(judged)
-    seen = {name: Xt if name == "none" else compared.map(name).apply(Xt) for name in gate.CANDIDATES}
+        moved[f"{name}, remixed"] = compared.map(name, remixed=True).apply(judged)
+    seen = {name: Xt if name == "none" else compared.map(name, remixed=True).apply(Xt) for name in gate.CANDIDATES}
     row = {
         "kind": case.kind,
         "family": case.family,
@@ -83,7 +84,7 @@ def measure(case: Case, heads: Heads) -> dict:
         }
         decisions = {way: gate.decide(compared.shift, predictions) for way, predictions in ways.items()}
         for way, decision in decisions.items():
-            accuracy[way] = accuracy["none" if decision.choice == "none" else f"{decision.choice}, shrunk"]
+            accuracy[way] = accuracy[map_name(decision.choice, way)]
         row["heads"][kind] = {
             "accuracy": accuracy,
             "choices": {way: decision.choice for way, decision in decisions.items()},

@@ -56,7 +56,7 @@ def pair_table(rows: list) -> list[str]:
     ]
     for row in rows_of(rows, "pairs", "logistic"):
         result = row["heads"]["logistic"]
-        values = [result["accuracy"][n] for n in ("none", *(f"{m}, shrunk" for m in MAPS), "auto, probabilities")]
+        values = [result["accuracy"][n] for n in ("none", *(f"{m}, remixed" for m in MAPS), "auto, probabilities")]
         numbers = [row["noise_share"], row["shift"]["mean_share"], row["shift"]["unexplained"]]
         lines.append(
             f"| {row['family']} {row['name']} | {row['samples'][0]}, {row['samples'][1]}, {row['features']} | "

@@ -76,7 +76,7 @@ def main() -> int:
         lines = ",\n".join(json.dumps(rounded(row)) for row in rows)
         arguments.json.write_text('{"schema": "itspace.adaptation/1", "cases": [\n' + lines + "\n]}\n")
     if arguments.pairs:
-        title = "# Every pair: accuracy of a frozen logistic regression, maps shrunk by noise\n\n"
+        title = "# Every pair: accuracy of a frozen logistic regression, maps shrunk by noise and remixed\n\n"
         columns = "noise, mean, left over: shares of the shift (see [Should I adapt?](../should-i-adapt.md)). Made by `script/adaptation-table`.\n\n"
         arguments.pairs.write_text(title + columns + "\n".join(pair_table(rows)) + "\n")
     if arguments.page:
