@@ -4,14 +4,16 @@
 """Rows in a Dask collection, and sweeps over them: one task for each chunk, and a tree that adds up what they return.
 
 A sweep is a graph of plain tasks, with what it needs (a block, a mean) as one node of it. So it runs on any scheduler;
-and where a worker dies, Dask's scheduler knows how to make anew all that was lost with it.
+and where a worker dies, Dask's scheduler knows how to make anew all that was lost with it. Each task costs Dask
+milliseconds: sums that come out the same in any order are made by one task for each thread of the workers instead, of all
+the chunks that lie there.
 """
 from __future__ import annotations
 
 import copy
 import functools
 import math
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
@@ -32,6 +34,7 @@ from ._threads import thread_limit
 FAN_IN = 16
 _SLAB_VALUES = 1 << 20  # of a chunk, that are widened to float64 at a time
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+_MOST_SENT_ALONG = 1 << 20  # bytes that go with each task; more is a node of its own, which workers hand on to each other
 
 
 class Bad(NamedTuple):
@@ -76,6 +79,7 @@ class Rows:
         sizes = () if self.frame else X.chunks[0]
         self.sizes: Optional[List[int]] = None if self.frame or any(math.isnan(n) for n in sizes) else list(sizes)
         self.changes: Tuple[Change, ...] = ()
+        self.placed = _Placed.of(self.client, X, self.chunks)
 
     def stored_as(self, dtype: Any) -> "Rows":
         """The same rows, each chunk converted when it is read."""
@@ -90,13 +94,24 @@ class Rows:
         done first. `add` takes two or more partial results and must not change them: where a worker dies, a sum is made
         again from those that are left.
         """
-        common = _Common(leaf, self.dim, self.dtype, self.frame, self.changes, self.name, shared)
-        node = delayed(common, pure=False, traverse=False)
+        node = delayed(self._common(leaf, shared), pure=False, traverse=False)
         task, join = delayed(_chunk_of_sweep, pure=False), delayed(_sum_of_sweep, pure=False)
         level = [task(number, chunk, node) for number, chunk in enumerate(self.chunks)]
         while len(level) > 1:
             level = [join(add, *level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
-        result = self._compute(level[0])
+        return self._found(self._compute(level[0]))
+
+    def sweep_in_any_order(self, leaf: Callable[..., Any], add: Callable[[Sequence[Any]], Any], *shared: Any) -> Any:
+        """The same where sums by `add` are exact, so that neither their order nor who made them is seen in the result."""
+        if self.placed is None:
+            return self.sweep(leaf, add, *shared)
+        check_running(self.client, self.name)
+        return self._found(self.placed.sweep(add, self._common(leaf, shared)))
+
+    def _common(self, leaf: Callable[..., Any], shared: Sequence[Any]) -> "_Common":
+        return _Common(leaf, self.dim, self.dtype, self.frame, self.changes, self.name, shared)
+
+    def _found(self, result: Any) -> Any:
         if isinstance(result, Bad):
             raise ValueError(self._about(result))
         return result
@@ -131,6 +146,110 @@ class _Common:
     def __init__(self, leaf: Any, dim: int, dtype: Any, frame: bool, changes: Tuple[Change, ...], name: str, shared: Any) -> None:
         self.leaf, self.dim, self.dtype, self.frame, self.changes = leaf, dim, dtype, frame, changes
         self.name, self.shared = name, shared
+
+
+class _Placed:
+    """Chunks that workers hold, and which thread of which worker is to read which of them."""
+
+    def __init__(self, client: Any, futures: List[Any]) -> None:
+        self.client, self.futures = client, futures
+        self.shares: Optional[List[Tuple[str, List[int]]]] = None  # an address, and chunks that lie there
+        # Of the last sweep. To let go of them is a message, and one that goes ahead of a sweep delays it.
+        self.kept: Any = None
+
+    @classmethod
+    def of(cls, client: Any, X: Any, chunks: Sequence[Any]) -> Optional["_Placed"]:
+        """None where chunks are made anew for each sweep, or there is no cluster."""
+        if client is None or not chunks:
+            return None
+        graph = {**chunks[0].__dask_graph__(), **X.__dask_graph__()}  # that of all chunks; arrays leave it out there
+        futures = [_future_of(chunk.key, graph) for chunk in chunks]
+        if any(future is None or future.client is not client for future in futures):
+            return None
+        return cls(client, futures)
+
+    def sweep(self, add: Callable[[Sequence[Any]], Any], common: "_Common") -> Any:
+        if self.shares is None:
+            self.shares = self._look()
+        client, kept = self.client, []
+        sent: Any = common
+        if sum(getattr(value, "nbytes", 0) for value in common.shared) > _MOST_SENT_ALONG:
+            sent = client.submit(_itself, common, pure=False)  # a task, and not scattered: it can be made again
+            kept.append(sent)
+        homes, numbers = zip(*self.shares)
+        chunks = [[self.futures[number] for number in share] for share in numbers]
+        level = client.map(_share_of_sweep, homes, numbers, chunks, [sent] * len(homes), [add] * len(homes), pure=False)
+        kept += level
+        while len(level) > FAN_IN:
+            runs = [level[i : i + FAN_IN] for i in range(0, len(level), FAN_IN)]
+            level = client.map(_sum_of_shares, [add] * len(runs), runs, pure=False)
+            kept += level
+        self.kept = kept
+        moved, found = _sum_of_shares(add, client.gather(level))
+        if moved:
+            self.shares = None  # a worker is gone, and its chunks are elsewhere
+        return found
+
+    def _look(self) -> List[Tuple[str, List[int]]]:
+        keys = [future.key for future in self.futures]
+        holders, threads = self.client.who_has(self.futures), self.client.nthreads()
+        if not threads:
+            return [("", list(range(len(keys))))]  # the task waits for a worker to come
+        sizes = self.client.nbytes(keys, summary=False)
+        of_worker: Dict[str, List[int]] = {address: [] for address in threads}
+        bytes_there = dict.fromkeys(threads, 0)
+        for number, key in enumerate(keys):  # of those that have it, if any has, the one with the least so far
+            there = [address for address in holders.get(key, ()) if address in threads] or threads
+            address = min(there, key=bytes_there.__getitem__)
+            of_worker[address].append(number)
+            bytes_there[address] += sizes.get(key, 0)
+        shares = []
+        for address, numbers in of_worker.items():
+            heavy_first = sorted(numbers, key=lambda number: -sizes.get(keys[number], 0))
+            of_thread: List[List[int]] = [[] for _ in range(min(len(numbers), threads[address]))]
+            bytes_so_far = [0] * len(of_thread)
+            for number in heavy_first:
+                least = bytes_so_far.index(min(bytes_so_far))
+                of_thread[least].append(number)
+                bytes_so_far[least] += sizes.get(keys[number], 0) + 1
+            shares += [(address, sorted(share)) for share in of_thread]
+        return shares
+
+
+def _future_of(key: Any, graph: Dict[Any, Any]) -> Any:
+    """The future that stands in a graph under this key, or under one that this is another name for; None: no future."""
+    from distributed import Future
+
+    for _ in range(len(graph)):
+        value = graph.get(key)
+        held = _data_of(value)
+        if isinstance(held, Future):
+            return held
+        key = getattr(value, "target", value)  # another name for a chunk
+        if not isinstance(key, (str, tuple)) or key not in graph:
+            return None
+    return None
+
+
+def _share_of_sweep(
+    home: str, numbers: Sequence[int], chunks: Sequence[Any], common: _Common, add: Callable[[Sequence[Any]], Any]
+) -> Any:
+    """What the chunks of a share add up to, and whether this is another worker than the one that had them."""
+    from distributed import get_worker
+
+    total = None
+    for number, chunk in zip(numbers, chunks):
+        part = _chunk_of_sweep(number, chunk, common)
+        total = part if total is None else _sum_of_sweep(add, total, part)
+    return get_worker().address != home, total
+
+
+def _sum_of_shares(add: Callable[[Sequence[Any]], Any], shares: Sequence[Any]) -> Any:
+    return any(moved for moved, _ in shares), _sum_of_sweep(add, *(total for _, total in shares))
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 def _chunk_of_sweep(number: int, chunk: Any, common: _Common) -> Any:
@@ -214,9 +333,40 @@ def _both(a: Moments, b: Moments) -> Moments:
         return Moments(count, a.pivot, a.offset + share * move, a.squares + b.squares + (a.samples * share) * move**2)
 
 
-def product_of(rows: np.ndarray, number: int, shift: np.ndarray, Y: np.ndarray) -> np.ndarray:
-    """sum_i (x_i - shift)(x_i - shift)' Y over the rows of a chunk."""
-    return _core.rows_product(rows, shift, Y)
+def product_of(rows: np.ndarray, number: int, shift: np.ndarray, Y: np.ndarray, limits: "Limits") -> np.ndarray:
+    """sum_i (x_i - shift)(x_i - shift)' Y over the rows of a chunk, in parts that can be added up in any order."""
+    return in_exact_parts(_core.rows_product(rows, shift, Y), limits)
+
+
+class Limits(NamedTuple):
+    """Exponents of powers of two: no entry (a, b) of a product, over whichever rows, is beyond 2**(rows[a] + columns[b])."""
+
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @classmethod
+    def of(cls, squares: np.ndarray, Y: np.ndarray) -> "Limits":
+        """|sum_i z_ia (z_i'y_b)| <= ||z_a|| ||Z y_b|| <= ||z_a|| ||Z|| ||y_b||, by the squares of the columns of Z."""
+        lengths = np.frexp(np.sqrt(squares))[1] + np.frexp(np.sqrt(squares.sum()))[1]
+        return cls(lengths + 1, np.frexp(np.linalg.norm(Y.astype(np.float64), axis=0))[1])  # 1: for what rounding adds
+
+
+def in_exact_parts(values: np.ndarray, limits: Limits) -> np.ndarray:
+    """Values as one float64 part (float32) or two, whose sums with others' are exact: each part is a multiple of a unit.
+
+    Such units that all sums stay below 2**53 of them: 2**-50 of the limit, and 2**-32 of that for what it leaves, in which
+    4 million chunks can be added up. Adding 1.5 * 2**52 units rounds to whole ones.
+    """
+    half = np.ldexp(1.5, limits.rows + 2)[:, None] * np.ldexp(1.0, limits.columns)
+    parts = np.empty((1 if values.dtype == np.float32 else 2, *values.shape))
+    np.add(values, half, out=parts[0])
+    parts[0] -= half
+    if len(parts) > 1:
+        half *= 2.0**-32
+        np.subtract(values, parts[0], out=parts[1])
+        parts[1] += half
+        parts[1] -= half
+    return parts
 
 
 def summed(parts: Sequence[np.ndarray]) -> np.ndarray:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 import numpy as np
 
 from . import _core, _distance
-from ._dask_rows import Bad, Moments, Rows, first_bad, is_collection, product_of, summed
+from ._dask_rows import Bad, Limits, Moments, Rows, first_bad, is_collection, product_of, summed
 from ._target import Target
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class DaskTarget(Target):
         error = (moments.pivot - shift.astype(np.float64)) + moments.offset
 
         def apply(Y: np.ndarray) -> np.ndarray:
-            return _product(rows, moments.samples, shift, error, Y)
+            return _product(rows, moments, shift, error, Y)
 
         core = _core.Target.from_functions(rows.dim, np.dtype(blocks) == np.float32, lambda: trace, apply)
         self = cls._make(core, None)
@@ -112,9 +112,11 @@ class DaskTarget(Target):
         )
 
 
-def _product(rows: Rows, count: int, shift: np.ndarray, error: np.ndarray, Y: np.ndarray) -> np.ndarray:
+def _product(rows: Rows, moments: Moments, shift: np.ndarray, error: np.ndarray, Y: np.ndarray) -> np.ndarray:
     """Sigma Y = (sum_i (x_i - s)(x_i - s)' Y - n e e'Y)/(n - 1), s the rounded mean and e what rounding left of it."""
-    total: np.ndarray = rows.sweep(product_of, summed, shift, Y)
+    count = moments.samples
+    limits = Limits.of(moments.squares + count * error**2, Y)
+    total: np.ndarray = rows.sweep_in_any_order(product_of, summed, shift, Y, limits).sum(axis=0)
     correction = count * np.outer(error, error @ Y)
     return ((total - correction) / (count - 1)).astype(Y.dtype, copy=False)
 

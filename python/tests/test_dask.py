@@ -98,6 +98,57 @@ def test_the_bits_are_those_of_the_chunks_whoever_is_first(rng, cluster):
     assert all(np.array_equal(one, found[0]) for one in found)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_parts_add_up_to_the_same_in_any_order(rng, dtype):
+    from itspace._dask_rows import Limits, in_exact_parts, summed
+
+    Z = (rng.standard_normal((600, 7)) * 10.0 ** np.arange(-3, 4)).astype(dtype)
+    Z[:, 2] = 0
+    Y = (rng.standard_normal((7, 3)) * [1e-9, 1, 1e12]).astype(dtype)
+    products = [z.T @ (z @ Y) for z in np.split(Z, 60)]
+    limits = Limits.of((Z.astype(np.float64) ** 2).sum(axis=0), Y)
+    parts = [in_exact_parts(product, limits) for product in products]
+    bits = {summed([parts[i] for i in rng.permutation(60)]).tobytes() for _ in range(20)}
+    bits.add(summed([summed(parts[i : i + 7]) for i in range(0, 60, 7)]).tobytes())
+    assert len(bits) == 1
+    wanted = sum(product.astype(np.longdouble) for product in products)
+    size = np.sqrt((Z.astype(np.float64) ** 2).sum(axis=0)[:, None] * (Z.astype(np.float64) ** 2).sum()) * np.linalg.norm(Y, axis=0)
+    # Half a unit for each part, and the one rounding of their sum.
+    unit = 2.0**-46 if dtype == np.float32 else np.finfo(np.float64).eps
+    assert (abs(summed(parts).sum(axis=0) - wanted) <= 60 * unit * size).all()
+
+
+def test_a_step_is_one_task_for_each_thread_that_has_chunks(rng, cluster):
+    cluster.wait_for_workers(2)
+    Y = rng.standard_normal((24, 3))
+    with cluster.as_current():
+        rows = da.from_array(samples(rng, n=400), chunks=(13, -1))
+        held, lazy = itspace.dask.target(rows.persist()), itspace.dask.target(rows)
+        assert np.array_equal(held.apply(Y), lazy.apply(Y))
+        assert lazy._rows.placed is None
+        placed = held._rows.placed
+        assert len(placed.kept) == len(placed.shares) == 2
+        assert sorted(number for _, numbers in placed.shares for number in numbers) == list(range(31))
+        # A large block is sent once, and handed on.
+        wide = rng.standard_normal((24, 1 << 13))
+        assert np.array_equal(held.apply(wide), lazy.apply(wide))
+        assert len(placed.kept) == 3
+
+
+def test_chunks_that_lie_elsewhere_are_looked_for(rng, cluster):
+    cluster.wait_for_workers(2)
+    Y = rng.standard_normal((24, 3))
+    with cluster.as_current():
+        target = itspace.dask.target(da.from_array(samples(rng, n=400), chunks=(40, -1)).persist())
+        found = target.apply(Y)
+        placed = target._rows.placed
+        placed.shares = [("tcp://nobody:1", numbers) for _, numbers in placed.shares]  # as if their worker had gone
+        assert np.array_equal(target.apply(Y), found)
+        assert placed.shares is None
+        assert np.array_equal(target.apply(Y), found)
+        assert {address for address, _ in placed.shares} <= set(cluster.nthreads())
+
+
 def test_a_large_mean_takes_no_digits_of_float32(rng):
     X = (samples(rng) + 1e7).astype(np.float32)  # where neighbours are 1 apart: no shift in float32 is the mean
     Y = rng.standard_normal((24, 4)).astype(np.float32)
