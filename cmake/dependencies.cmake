@@ -68,6 +68,23 @@ else()
   message(STATUS "itspace::mpi is not built (ITSPACE_MPI=${ITSPACE_MPI})")
 endif()
 
+# NCCL: its header alone, the library is looked for at run time.
+set(ITSPACE_WITH_NCCL OFF)
+if(ITSPACE_WITH_CUDA AND ITSPACE_WITH_MPI AND ITSPACE_NCCL)
+  find_path(ITSPACE_NCCL_INCLUDE NAMES nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(ITSPACE_NCCL_INCLUDE)
+    set(ITSPACE_WITH_NCCL ON)
+  endif()
+endif()
+if(ITSPACE_WITH_NCCL)
+  message(STATUS "itspace::nccl is built, with ${ITSPACE_NCCL_INCLUDE}/nccl.h")
+elseif(ITSPACE_NCCL AND NOT ITSPACE_NCCL STREQUAL "AUTO")
+  message(FATAL_ERROR "ITSPACE_NCCL=ON needs itspace::cuda, itspace::mpi and nccl.h (Debian and Ubuntu: libnccl-dev, of NVIDIA's "
+                      "repository; ITSPACE_NCCL_INCLUDE names its folder)")
+else()
+  message(STATUS "itspace::nccl is not built (ITSPACE_NCCL=${ITSPACE_NCCL})")
+endif()
+
 # HDF5, by its C interface. Debian keeps the serial one in folders of its own.
 set(ITSPACE_WITH_HDF5 OFF)
 if((ITSPACE_HDF5 STREQUAL "AUTO" AND BUILD_SHARED_LIBS AND NOT ITSPACE_BUILD_PYTHON) OR

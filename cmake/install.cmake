@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What `cmake --install` puts where, and what find_package(itspace) then finds: itspace::itspace and, where they were
-# built, itspace::io, itspace::cuda and itspace::mpi.
+# built, itspace::io, itspace::cuda, itspace::mpi and itspace::nccl.
 include(CMakePackageConfigHelpers)
 
 # The parts find each other wherever the prefix is moved to.
@@ -21,6 +21,11 @@ if(TARGET itspace_mpi)
   list(APPEND ITSPACE_LIBRARIES itspace_mpi)
   list(APPEND ITSPACE_COMPONENTS mpi)
   set_target_properties(itspace_mpi PROPERTIES INSTALL_RPATH "$ORIGIN")
+endif()
+if(TARGET itspace_nccl)
+  list(APPEND ITSPACE_LIBRARIES itspace_nccl)
+  list(APPEND ITSPACE_COMPONENTS nccl)
+  set_target_properties(itspace_nccl PROPERTIES INSTALL_RPATH "$ORIGIN")
 endif()
 if(TARGET itspace_cli)
   install(TARGETS itspace_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
@@ -47,6 +52,9 @@ if(NOT TARGET itspace_cuda)
 endif()
 if(NOT TARGET itspace_mpi)
   list(APPEND ITSPACE_WITHOUT_HEADERS REGEX "/itspace/mpi" EXCLUDE)
+endif()
+if(NOT TARGET itspace_nccl)
+  list(APPEND ITSPACE_WITHOUT_HEADERS REGEX "/itspace/nccl" EXCLUDE)
 endif()
 install(DIRECTORY include/itspace DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.hpp"
         ${ITSPACE_WITHOUT_HEADERS})

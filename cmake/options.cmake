@@ -21,6 +21,9 @@ set_property(CACHE ITSPACE_CUDA PROPERTY STRINGS AUTO ON OFF)
 # The same for MPI.
 set(ITSPACE_MPI ${itspace_cuda_default} CACHE STRING "Build itspace::mpi, runs over many processes: AUTO, ON or OFF")
 set_property(CACHE ITSPACE_MPI PROPERTY STRINGS AUTO ON OFF)
+# And for features on several GPUs, which needs both of them.
+set(ITSPACE_NCCL ${itspace_cuda_default} CACHE STRING "Build itspace::nccl, features on the GPUs of several processes: AUTO, ON or OFF")
+set_property(CACHE ITSPACE_NCCL PROPERTY STRINGS AUTO ON OFF)
 # AUTO: where libhdf5 is found and itspace is a shared library. A static one would leave it to whoever links it, and the
 # Python module stands alone and has h5py.
 set(itspace_hdf5_default OFF)

@@ -210,6 +210,11 @@ DeviceProperties Device::properties() const {
   return properties;
 }
 
+void Device::while_current(const std::function<void()>& work) const {
+  const UseDevice use(ordinal());
+  work();
+}
+
 void Device::synchronize() const {
   const UseDevice use(ordinal());
   state_->synchronize();

@@ -20,6 +20,7 @@
 #include <itspace/export.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -58,6 +59,9 @@ class ITSPACE_API Device {
   int ordinal() const;
   Stream stream() const;
   DeviceProperties properties() const;
+
+  // Does the work with this device as the calling thread's current one: for libraries that ask which that is.
+  void while_current(const std::function<void()>& work) const;
 
   // Waits until all that was launched is done.
   void synchronize() const;
