@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -89,9 +90,17 @@ class WatchedRows : public RowSource<Data> {
     progress_.add(static_cast<std::uint64_t>(count) * row_bytes_);
     return count;
   }
+  bool reads_anywhere() const override { return rows_->reads_anywhere(); }
+  void read_at(Index first, BlockView<Data> out) override {
+    rows_->read_at(first, out);
+    const std::lock_guard lock(counting_);
+    progress_.add(static_cast<std::uint64_t>(out.rows()) * row_bytes_);
+  }
+  void expect(Index first, Index count) override { rows_->expect(first, count); }
   std::string place_of(Index row) const override { return rows_->place_of(row); }
 
  private:
+  std::mutex counting_;
   std::shared_ptr<RowSource<Data>> rows_;
   std::uint64_t row_bytes_;
   SweepProgress& progress_;

@@ -8,14 +8,15 @@
 //       Index read(BlockView<float> out) override { ... }     // the next rows; how many there were
 //     };
 //
-// A source is used by one thread at a time, not always the same one. Files are sources too: io::RowFiles
-// (row_files.hpp).
+// A source is used by one thread at a time, not always the same one; one that reads anywhere lets each thread read for
+// itself, which is faster. Files are sources too: io::RowFiles (row_files.hpp).
 #pragma once
 
 #include <itspace/block.hpp>
 #include <itspace/export.hpp>
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 namespace itspace {
@@ -34,6 +35,17 @@ class ITSPACE_API RowSource {
   // Fills `out` from the top with the next rows and returns how many there were, 0 only behind the last one.
   // @pre out.cols() == cols().
   virtual Index read(BlockView<Data> out) = 0;
+
+  // Whether rows can be read by their number, by many threads at once. It then has rows(), and a sweep asks for each
+  // row once, after a restart(), in about this order.
+  virtual bool reads_anywhere() const { return false; }
+  // Fills `out` with the rows from `first` on. @pre reads_anywhere(), and there are so many.
+  virtual void read_at(Index first, BlockView<Data> out) {
+    static_cast<void>(first), static_cast<void>(out);
+    throw std::logic_error("this source of rows does not read anywhere");
+  }
+  // These rows are asked for soon.
+  virtual void expect(Index first, Index count) { static_cast<void>(first), static_cast<void>(count); }
 
   // How a message calls a row, counted from 0: "row 12 of 'b.npy'".
   virtual std::string place_of(Index row) const { return "row " + std::to_string(row); }

@@ -2,14 +2,16 @@
 //
 // The covariance of rows that are never held together: features larger than memory.
 //
-// A product is one sweep over a RowSource. Rows come in chunks, two of them in memory: a reader thread fills one while
-// the other is computed with. Each chunk is centred at its own mean, and chunks are put together by
+// A product is one sweep over a RowSource. Where rows can be read anywhere (files), each thread reads a piece of them
+// and multiplies it at once; else they come in chunks, two of them in memory: a reader thread fills one while the other
+// is computed with. Each is centred at its own mean, and chunks are put together by
 //
 //     sum_c [ P_c + n n_c/(n + n_c) (m_c - m)(m_c - m)' ] Y,    P_c = sum_{i in c} (z_i - m_c)(z_i - m_c)' Y,
 //
 // n and m being the number and the mean of the rows before chunk c: sums of positive semidefinite terms, in double, so
 // that nothing cancels however large the mean is and in whatever order the rows come. The first sweep gathers mean and
-// trace as well. Where chunks end depends on the dimension and the memory alone, so the same rows give the same bits.
+// trace as well. Where they end depends on the dimension, the columns, the memory and the number of threads alone, so
+// the same rows give the same bits.
 //
 //     io::RowFiles files({"part-*.npy"});
 //     StreamedFeatures<float> target(files.source<float>());

@@ -25,16 +25,17 @@ class NpyRows : public OpenRowFile<Data> {
       read_bytes(first, out.rows(), {reinterpret_cast<std::byte*>(out.data()), bytes_of(out.rows())});
       return;
     }
-    // Through a little memory of its own.
+    // Through a little memory of its own, for each thread that reads.
+    std::vector<std::byte> buffer;
     constexpr std::size_t most_bytes = std::size_t(1) << 20;
     const Index step = std::max<Index>(1, static_cast<Index>(most_bytes / std::max<std::size_t>(1, bytes_of(1))));
     for (Index row = 0; row < out.rows(); row += step) {
       const Index count = std::min(step, out.rows() - row);
-      buffer_.resize(bytes_of(count));
-      read_bytes(first + row, count, buffer_);
+      buffer.resize(bytes_of(count));
+      read_bytes(first + row, count, buffer);
       Layout layout = layout_of(info_.type, info_.big_endian, count, info_.cols);
       layout.first_row = first + row;
-      out.middleRows(row, count) = convert<Data>(buffer_.data(), layout, info_.name());
+      out.middleRows(row, count) = convert<Data>(buffer.data(), layout, info_.name());
     }
   }
 
@@ -56,7 +57,6 @@ class NpyRows : public OpenRowFile<Data> {
 
   const RowFile& info_;
   const RegularFile& file_;
-  std::vector<std::byte> buffer_;
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 // A regular file that is open for reading, and how to tell that it is still the one that was opened before.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -28,10 +29,15 @@ class RegularFile {
   int descriptor() const { return fd_; }
   FileState state() const;  // as it is now
 
-  // Fills `out` from `offset` on; fewer bytes only where the file ends.
+  // Fills `out` from `offset` on; fewer bytes only where the file ends. By many threads at once, if need be.
   std::size_t read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Whether one had to wait for the disk, since this was asked last.
+  bool had_to_wait() const { return waited_.exchange(false); }
+  // The system is to read this part ahead.
+  void expect(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
+  mutable std::atomic<bool> waited_ = false;
   std::filesystem::path path_;
   int fd_ = -1;
 };

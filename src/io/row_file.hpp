@@ -36,7 +36,8 @@ template <Storage Data>
 class OpenRowFile {
  public:
   virtual ~OpenRowFile() = default;
-  // Rows first, first + 1, ... @pre `out` is contiguous and they are rows of the file.
+  // Rows first, first + 1, ... of an .npy by many threads at once, if need be. @pre `out` is contiguous and they are
+  // rows of the file.
   virtual void read(Index first, BlockView<Data> out) = 0;
 };
 

@@ -7,6 +7,8 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <optional>
 
 #include "core/require.hpp"
@@ -79,82 +81,131 @@ template <Storage Data>
 class FilesSource : public RowSource<Data> {
  public:
   FilesSource(std::shared_ptr<const std::vector<RowFile>> files, Index first, Index count, Index cols)
-      : files_(std::move(files)), first_(first), count_(count), cols_(cols) {
-    rewind();
+      : files_(std::move(files)), count_(count), cols_(cols) {
+    Index begin = -first;  // of a file, among the rows of this source
+    for (const RowFile& file : *files_) {
+      const Index from = std::max<Index>(0, begin), to = std::min(count, begin + file.rows);
+      if (from < to) {
+        parts_.push_back({&file, begin, from, to});
+      }
+      begin += file.rows;
+    }
+    restart();
   }
 
   Index cols() const override { return cols_; }
   std::optional<Index> rows() const override { return count_; }
 
-  void restart() override { rewind(); }
+  void restart() override {
+    next_ = 0;
+    for (Part& part : parts_) {
+      part.open.reset();
+      part.unread = part.end - part.first;
+    }
+  }
 
   // Rows of one file; the next call goes on with the next.
   Index read(BlockView<Data> out) override {
-    for (; left_ > 0 && number_ < files_->size(); ++number_, next_ = 0) {
-      const RowFile& info = (*files_)[number_];
-      const Index count = std::min({out.rows(), info.rows - next_, left_});
-      if (count > 0) {
-        open(info);
-        open_->read(next_, out.topRows(count));
-      }
-      next_ += count;
-      left_ -= count;
-      // With the last row, and not at the next call: what was read is the caller's only if the file is as it was.
-      if ((next_ == info.rows || left_ == 0) && file_) {
-        require_unchanged(info.path, info.state, file_->state());
-        close();
-      }
-      if (count > 0) {
-        return count;
-      }
+    if (next_ == count_) {
+      return 0;
     }
-    return 0;
+    const Index count = std::min(out.rows(), part_of(parts_, next_)->end - next_);
+    read_at(next_, out.topRows(count));
+    next_ += count;
+    return count;
+  }
+
+  // HDF5 is for one thread at a time.
+  bool reads_anywhere() const override {
+    return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.file->dataset.empty(); });
+  }
+
+  void read_at(Index first, BlockView<Data> out) override {
+    for (Index done = 0; done < out.rows();) {
+      Part& part = *part_of(parts_, first + done);
+      const Index count = std::min(out.rows() - done, part.end - (first + done));
+      const std::shared_ptr<Open> open = opened(part);
+      open->rows->read(first + done - part.begin, out.middleRows(done, count));
+      finished(part, open, count);
+      done += count;
+    }
+  }
+
+  // Only where the last rows had to be waited for: the system need not be told of what it has at hand.
+  void expect(Index first, Index count) override {
+    if (!waited_.exchange(false)) {
+      return;
+    }
+    const Index end = first + count;
+    for (auto part = part_of(parts_, first); part != parts_.end() && part->first < end; ++part) {
+      const RowFile& file = *part->file;
+      const auto row_bytes = static_cast<std::uint64_t>(file.cols) * size_in_bytes(file.type);
+      const Index from = std::max(first, part->first), to = std::min(end, part->end);
+      opened(*part)->file.expect(file.offset + static_cast<std::uint64_t>(from - part->begin) * row_bytes,
+                                 static_cast<std::uint64_t>(to - from) * row_bytes);
+    }
   }
 
   std::string place_of(Index row) const override {
-    row += first_;
-    for (const RowFile& file : *files_) {
-      if (row < file.rows) {
-        return fmt::format("{}: row {}", file.name(), row);
-      }
-      row -= file.rows;
+    const auto part = part_of(parts_, row);
+    if (part == parts_.end()) {
+      return fmt::format("row {} behind the last file", row);
     }
-    return fmt::format("row {} behind the last file", row);
+    return fmt::format("{}: row {}", part->file->name(), row - part->begin);
   }
 
  private:
-  void rewind() {
-    close();
-    number_ = 0;
-    next_ = first_;
-    left_ = count_;
-    for (; number_ < files_->size() && next_ >= (*files_)[number_].rows; ++number_) {
-      next_ -= (*files_)[number_].rows;
-    }
+  struct Open {
+    explicit Open(const std::filesystem::path& path) : file(path) {}
+    RegularFile file;
+    std::unique_ptr<OpenRowFile<Data>> rows;
+  };
+
+  // What is read of a file: rows [first, end) of this source; the file's own first row would be row `begin`.
+  struct Part {
+    const RowFile* file;
+    Index begin, first, end;
+    Index unread = 0;
+    std::shared_ptr<Open> open = nullptr;
+  };
+
+  template <class Parts>
+  static auto part_of(Parts& parts, Index row) {
+    return std::partition_point(parts.begin(), parts.end(), [&](const Part& part) { return part.end <= row; });
   }
 
-  void open(const RowFile& info) {
-    if (open_) {
-      return;
+  std::shared_ptr<Open> opened(Part& part) {
+    const std::lock_guard lock(opening_);
+    if (!part.open) {
+      const RowFile& file = *part.file;
+      auto open = std::make_shared<Open>(file.path);
+      require_unchanged(file.path, file.state, open->file.state());
+      ::posix_fadvise(open->file.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
+      open->rows = file.dataset.empty() ? open_npy_rows<Data>(file, open->file) : open_dataset_rows<Data>(file);
+      part.open = std::move(open);
     }
-    file_.emplace(info.path);
-    require_unchanged(info.path, info.state, file_->state());
-    ::posix_fadvise(file_->descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
-    open_ = info.dataset.empty() ? open_npy_rows<Data>(info, *file_) : open_dataset_rows<Data>(info);
+    return part.open;
   }
 
-  void close() {
-    open_.reset();
-    file_.reset();
+  // With the last row, and not at the next call: what was read is the caller's only if the file is as it was.
+  void finished(Part& part, const std::shared_ptr<Open>& open, Index count) {
+    if (open->file.had_to_wait()) {
+      waited_ = true;
+    }
+    const std::lock_guard lock(opening_);
+    part.unread -= count;
+    if (part.unread == 0) {
+      require_unchanged(part.file->path, part.file->state, open->file.state());
+      part.open.reset();
+    }
   }
 
   std::shared_ptr<const std::vector<RowFile>> files_;
-  Index first_, count_, cols_;
-  std::size_t number_ = 0;  // of the file that is read
-  Index next_ = 0;          // its next row
-  Index left_ = 0;          // rows that are still to be read
-  std::optional<RegularFile> file_;
-  std::unique_ptr<OpenRowFile<Data>> open_;
+  Index count_, cols_;
+  Index next_ = 0;  // the row that read() goes on with
+  std::mutex opening_;
+  std::vector<Part> parts_;
+  std::atomic<bool> waited_ = false;
 };
 
 }  // namespace

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "targets/chunk_relay.hpp"
 
-#include "core/require.hpp"
-#include "kernels/block_ops.hpp"
+#include "targets/finite_rows.hpp"
 
 #include <pthread.h>
 #include <signal.h>
 
-#include <algorithm>
-#include <cmath>
 #include <thread>
 
 namespace itspace {
@@ -45,15 +42,6 @@ double gather_scatter(const Chunk<Data>& chunk, const Eigen::RowVectorXd& origin
   return scatter;
 }
 
-// @pre the chunk's mean is not finite: it has seen every value.
-template <Storage Data>
-void refuse_value(const RowSource<Data>& source, const Chunk<Data>& chunk, Index first_row) {
-  for (Index i = 0; i < chunk.count; ++i)
-    for (Index j = 0; j < chunk.rows.cols(); ++j)
-      require(std::isfinite(chunk.rows(i, j)), source.place_of(first_row + i), ", column ", j, " is ",
-              static_cast<double>(chunk.rows(i, j)), "; all values must be finite. Mend or leave out the row");
-}
-
 // A reader leaves signals to the threads that the program knows of.
 void leave_signals_to_others() {
   sigset_t all;
@@ -79,7 +67,7 @@ bool ChunkRelay<Data>::fill(RowSource<Data>& source, Chunk<Data>& chunk, Index f
   if (chunk.count == 0) return false;
   if (first_row == 0) origin_ = chunk.rows.row(0).template cast<double>();
   gather_mean(chunk, origin_, chunk.mean);
-  if (!chunk.mean.allFinite()) refuse_value(source, chunk, first_row);
+  if (!chunk.mean.allFinite()) require_finite(source, chunk.rows.topRows(chunk.count), first_row);
   chunk.scatter = with_scatter ? gather_scatter(chunk, origin_) : 0;
   return true;
 }

@@ -6,10 +6,13 @@
 #include "kernels/block_ops.hpp"
 #include "kernels/pool.hpp"
 #include "targets/chunk_relay.hpp"
+#include "targets/row_lanes.hpp"
+#include "targets/running_mean.hpp"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <mutex>
 #include <stdexcept>
 
@@ -40,26 +43,10 @@ Index rows_of_a_chunk(Index dim, std::uint64_t memory) {
   return static_cast<Index>(std::min(held, usual)) / fewest_rows * fewest_rows;
 }
 
-// The running count, mean (less the relay's origin) and scatter of the chunks so far.
-struct Running {
-  Index count = 0;
-  Eigen::RowVectorXd mean;
-  double scatter = 0;
-
-  // What joins a chunk to those before: the weight of (m_c - m)(m_c - m)', and m_c - m itself.
-  double join(Index rows, const Eigen::RowVectorXd& of_chunk, Eigen::RowVectorXd& apart) {
-    const auto n = static_cast<double>(count), n_c = static_cast<double>(rows);
-    if (count == 0) {
-      mean = of_chunk;
-      apart.setZero(of_chunk.size());
-    } else {
-      apart = of_chunk - mean;
-      mean += n_c / (n + n_c) * apart;
-    }
-    count += rows;
-    return n * n_c / (n + n_c);
-  }
-};
+template <Storage Data>
+std::uint64_t bytes_of_chunks(Index dim, Index chunk_rows) {
+  return mean_bytes(dim) + 2 * static_cast<std::uint64_t>(chunk_rows) * row_bytes<Data>(dim);
+}
 
 }  // namespace
 
@@ -69,6 +56,8 @@ struct StreamedFeatures<Scalar, Data>::State {
       : source(std::move(rows)),
         dim(source->cols()),
         relay(rows_of_a_chunk<Data>(dim, memory), dim),
+        lanes(dim),
+        memory_of_lanes(memory - bytes_of_chunks<Data>(dim, relay.chunk_rows())),
         shift(1, dim),
         apart_and_delta(dim, 2) {}
 
@@ -76,8 +65,10 @@ struct StreamedFeatures<Scalar, Data>::State {
   std::shared_ptr<RowSource<Data>> source;
   Index dim;
   ChunkRelay<Data> relay;
+  RowLanes<Scalar, Data> lanes;
+  std::uint64_t memory_of_lanes;
   Index sweeps = 0;
-  Running first;  // what the first sweep gathered
+  RunningMean first;  // what the first sweep gathered
   // Its mean in two parts, the first row and the rest, whose sum is rounded.
   Eigen::RowVectorXd first_row, mean_less_first_row;
   // Of a sweep.
@@ -87,8 +78,9 @@ struct StreamedFeatures<Scalar, Data>::State {
 
   void gather();
   void sweep(const ConstBlockView<Scalar>& y, BlockView<Scalar> out);
+  RunningMean sweep_by_relay(bool first_sweep, const ConstBlockView<Scalar>& y);
   void add(const Chunk<Data>& chunk, double weight, const ConstBlockView<Scalar>& y);
-  void check(const Running& now);
+  void check(const RunningMean& now, bool by_lanes);
 };
 
 template <Storage Scalar, Storage Data>
@@ -103,7 +95,7 @@ StreamedFeatures<Scalar, Data>::StreamedFeatures(std::shared_ptr<RowSource<Data>
 
 template <Storage Scalar, Storage Data>
 std::uint64_t StreamedFeatures<Scalar, Data>::least_memory(Index dim) {
-  return mean_bytes(dim) + 2 * static_cast<std::uint64_t>(fewest_rows) * row_bytes<Data>(dim);
+  return bytes_of_chunks<Data>(dim, fewest_rows);
 }
 
 template <Storage Scalar, Storage Data>
@@ -167,29 +159,39 @@ void StreamedFeatures<Scalar, Data>::State::gather() {
 template <Storage Scalar, Storage Data>
 void StreamedFeatures<Scalar, Data>::State::sweep(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) {
   const bool first_sweep = sweeps == 0;
-  Running now;
-  product.resize(dim, y.cols());
   sum.resize(dim, y.cols());
   sum.setZero();
+  const Index lane_count = source->reads_anywhere() ? lanes.count_for(y.cols(), memory_of_lanes) : 0;
+  if (lane_count > 0) source->restart();
+  RunningMean now =
+      lane_count > 0 ? lanes.sweep(*source, lane_count, first_sweep, y, sum) : sweep_by_relay(first_sweep, y);
+  const Eigen::RowVectorXd& origin = lane_count > 0 ? lanes.origin() : relay.origin();
+  if (first_sweep) {
+    check_features(now.count, dim, {}, {.features = "the stream"});
+    first_row = origin;
+    mean_less_first_row = now.mean;
+  }
+  if (now.count > 0) now.mean += origin;
+  if (first_sweep) {
+    first = std::move(now);
+  } else {
+    check(now, lane_count > 0);
+  }
+  ++sweeps;
+  const double scale = 1 / static_cast<double>(first.count - 1);
+  for (Index i = 0; i < dim; ++i) out.row(i) = (scale * sum.row(i)).template cast<Scalar>();
+}
+
+template <Storage Scalar, Storage Data>
+RunningMean StreamedFeatures<Scalar, Data>::State::sweep_by_relay(bool first_sweep, const ConstBlockView<Scalar>& y) {
+  RunningMean now;
+  product.resize(dim, y.cols());
   relay.sweep(*source, first_sweep, [&](const Chunk<Data>& chunk) {
     const double weight = now.join(chunk.count, chunk.mean, apart);
     now.scatter += chunk.scatter + weight * apart.squaredNorm();
     if (y.cols() > 0) add(chunk, weight, y);
   });
-  if (first_sweep) {
-    check_features(now.count, dim, {}, {.features = "the stream"});
-    first_row = relay.origin();
-    mean_less_first_row = now.mean;
-  }
-  if (now.count > 0) now.mean += relay.origin();
-  if (first_sweep) {
-    first = std::move(now);
-  } else {
-    check(now);
-  }
-  ++sweeps;
-  const double scale = 1 / static_cast<double>(first.count - 1);
-  for (Index i = 0; i < dim; ++i) out.row(i) = (scale * sum.row(i)).template cast<Scalar>();
+  return now;
 }
 
 // sum += P_c + weight (m_c - m)(m_c - m)'y, where the rows of P_c are shifted by m_c rounded to Scalar, and what that
@@ -224,11 +226,12 @@ void StreamedFeatures<Scalar, Data>::State::add(const Chunk<Data>& chunk, double
 
 // The rows may come in another order than before, but they must be the same ones.
 template <Storage Scalar, Storage Data>
-void StreamedFeatures<Scalar, Data>::State::check(const Running& now) {
+void StreamedFeatures<Scalar, Data>::State::check(const RunningMean& now, bool by_lanes) {
   if (now.count != first.count)
     throw std::runtime_error(text("the stream gave ", first.count, " rows in its first sweep and ", now.count,
                                   " in this one; a source must give the same rows each time it is restarted"));
-  constexpr double rounding = 1e-8;
+  // Lanes add up the mean in the type of the data.
+  const double rounding = std::max(1e-8, by_lanes ? 16.0 * std::numeric_limits<Data>::epsilon() : 0.0);
   const double size = first.mean.norm() + std::sqrt(first.scatter / static_cast<double>(first.count));
   if (!((now.mean - first.mean).norm() <= rounding * size))
     throw std::runtime_error(

@@ -10,6 +10,10 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
 
 #include "fixtures.hpp"
 
@@ -99,6 +103,77 @@ TEST(RowFiles, ListsAndPatternsAreOneArray) {
     }
     EXPECT_NE(source->place_of(4).find("part-4.npy': row 0"), std::string::npos) << source->place_of(4);
   }
+}
+
+// By many threads at once, across the ends of files, of this type and of another.
+TEST(RowFiles, RowsAreReadAnywhereByManyThreads) {
+  const Folder folder;
+  folder.write("part-1.npy", floats(30, 2, 0));
+  folder.write("part-2.npy", floats(1, 2, 60));
+  folder.write("part-3.npy", floats(0, 2, 62));
+  folder.write("part-4.npy", floats(50, 2, 62));
+  const io::RowFiles files({(folder / "part-*.npy").string()});
+  const Block<float> all = read_all(*files.source<float>(), 7);
+  const auto check = [&]<Storage Data>(RowSource<Data>& source, Index first) {
+    ASSERT_TRUE(source.reads_anywhere());
+    constexpr Index piece = 7, count = 4;
+    const Index rows = *source.rows(), pieces = (rows + piece - 1) / piece;
+    for (int sweep = 0; sweep < 3; ++sweep) {
+      source.restart();
+      Block<Data> found(rows, 2);
+      std::vector<std::thread> threads;
+      for (Index t = 0; t < count; ++t) {
+        threads.emplace_back([&, t] {
+          for (Index p = t; p < pieces; p += count) {
+            const Index from = p * piece, here = std::min(piece, rows - from);
+            source.expect(from, here);
+            source.read_at(from, found.middleRows(from, here));
+          }
+        });
+      }
+      for (std::thread& thread : threads) {
+        thread.join();
+      }
+      EXPECT_EQ(found, all.middleRows(first, rows).cast<Data>());
+    }
+  };
+  check(*files.source<float>(), 0);
+  check(*files.source<double>(), 0);
+  check(*files.source<float>(25, 40), 25);
+}
+
+// The same words as from a reader's thread: cut short in a sweep, and written to, which is seen with its last row.
+TEST(RowFiles, AFileThatChangesEndsTheSweepOfManyThreads) {
+  const Folder folder;
+  const auto path = folder.write("x.npy", floats(40000, 4, 0));
+  const auto of_changed = [&](const std::function<void()>& change) {
+    struct Changed : RowSource<float> {
+      std::shared_ptr<RowSource<float>> rows_of_file;
+      std::function<void()> change;
+      std::once_flag once;
+      Index cols() const override { return rows_of_file->cols(); }
+      std::optional<Index> rows() const override { return rows_of_file->rows(); }
+      void restart() override { rows_of_file->restart(); }
+      Index read(BlockView<float> out) override { return rows_of_file->read(out); }
+      bool reads_anywhere() const override { return true; }
+      void read_at(Index first, BlockView<float> out) override {
+        rows_of_file->read_at(first, out);
+        if (first > 0) {
+          std::call_once(once, change);
+        }
+      }
+    };
+    const auto source = std::make_shared<Changed>();
+    source->rows_of_file = io::RowFiles({path.string()}).source<float>();
+    source->change = change;
+    return StreamedFeatures<float>(source);
+  };
+  const auto written = of_changed([&] {
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  });
+  expect_refused([&] { written.trace(); }, {"x.npy", "has changed", "written to"});
+  const auto shorter = of_changed([&] { std::filesystem::resize_file(path, 128 + 35000 * 16); });
+  expect_refused([&] { shorter.trace(); }, {"x.npy", "row 35000 of 40000", "shorter"});
 }
 
 TEST(RowFiles, OtherTypesAreConvertedAPieceAtATime) {

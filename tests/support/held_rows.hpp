@@ -6,6 +6,7 @@
 #include <itspace/row_source.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace itspace::test {
@@ -33,6 +34,21 @@ class HeldRows : public RowSource<Data> {
 
  private:
   Index next_ = 0, piece_;
+};
+
+// The same, read anywhere and by many threads.
+template <Storage Data>
+class RowsAnywhere : public HeldRows<Data> {
+ public:
+  using HeldRows<Data>::HeldRows;
+
+  bool reads_anywhere() const override { return true; }
+  void read_at(Index first, BlockView<Data> out) override {
+    rows_read += out.rows();
+    out = this->values.middleRows(first, out.rows());
+  }
+
+  std::atomic<Index> rows_read = 0;
 };
 
 }  // namespace itspace::test

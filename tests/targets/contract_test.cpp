@@ -67,8 +67,9 @@ using LargeMeanFeatures = Features<T, D, 1000, false, false>;
 template <class T, class D>
 using WeightedLargeMeanFeatures = Features<T, D, 1000, true, true>;
 
-// The same rows, streamed: in many small chunks, the last one not full, or few large ones.
-template <class T, class D, int mean_size, int chunk_rows>
+// The same rows, streamed: in many small chunks, the last one not full, or few large ones; or read anywhere, with
+// memory for each thread.
+template <class T, class D, int mean_size, int chunk_rows, class Rows = HeldRows<D>>
 struct Streamed {
   using Scalar = T;
   static Made<Scalar> make(Index dim) {
@@ -77,13 +78,15 @@ struct Streamed {
     const Block<D> z = block<D>(features_with(samples, eigenvalues_of(Spectrum::power_law, dim), mean_size, draw));
     const RealMatrix sigma = square(centred_factor_of(wide(z)));
     using Target = StreamedFeatures<Scalar, D>;
-    return made<Scalar>(Target(std::make_shared<HeldRows<D>>(z), Target::least_memory(dim) * chunk_rows / 8), sigma);
+    return made<Scalar>(Target(std::make_shared<Rows>(z), Target::least_memory(dim) * chunk_rows / 8), sigma);
   }
 };
 template <class T, class D>
 using SmallChunks = Streamed<T, D, 3, 8>;
 template <class T, class D>
 using LargeMeanChunks = Streamed<T, D, 10000, 16>;
+template <class T, class D>
+using ReadAnywhere = Streamed<T, D, 10000, 1 << 20, RowsAnywhere<D>>;
 
 template <class T, class D, bool scalar_diagonal>
 struct LowRank {
@@ -157,9 +160,9 @@ template <class T, class D = T>
 using Makers =
     ::testing::Types<Dense<T, D>, StridedDense<T, D>, PlainFeatures<T, D>, FewFeatures<T, D>, WeightedFeatures<T, D>,
                      LargeMeanFeatures<T, D>, WeightedLargeMeanFeatures<T, D>, SmallChunks<T, D>, LargeMeanChunks<T, D>,
-                     LowRankScalar<T, D>, LowRankVector<T, D>, TallFactor<T, D>, WideFactor<T, D>, Shifted<Dense<T, D>>,
-                     Shifted<PlainFeatures<T, D>>, Shifted<LargeMeanFeatures<T, D>>, Shifted<LowRankVector<T, D>>,
-                     Shifted<TallFactor<T, D>>>;
+                     ReadAnywhere<T, D>, LowRankScalar<T, D>, LowRankVector<T, D>, TallFactor<T, D>, WideFactor<T, D>,
+                     Shifted<Dense<T, D>>, Shifted<PlainFeatures<T, D>>, Shifted<LargeMeanFeatures<T, D>>,
+                     Shifted<LowRankVector<T, D>>, Shifted<TallFactor<T, D>>>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Float, Contract, Makers<float>);
 INSTANTIATE_TYPED_TEST_SUITE_P(Double, Contract, Makers<double>);
 using MixedMakers = Makers<double, float>;

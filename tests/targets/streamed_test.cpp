@@ -5,6 +5,7 @@
 #include <itspace/align.hpp>
 #include <itspace/streamed.hpp>
 #include <itspace/targets.hpp>
+#include <itspace/threads.hpp>
 
 #include "expect_throw.hpp"
 #include "held_rows.hpp"
@@ -178,6 +179,131 @@ TEST(Streamed, OtherRowsThanBeforeAreRefused) {
   expect_throws_naming<std::runtime_error>({"mean", "restarted"}, [&] { align<float>(other, 3); });
   const auto reversed = moving([](Block<float>& z) { z = Block<float>(z.colwise().reverse()); });
   EXPECT_TRUE(align<float>(reversed, 3).trace.certified());  // the order is nobody's business
+}
+
+// From the definition: the product, and the mean and trace to double.
+template <Storage Scalar, Storage Data>
+void expect_covariance_of(const Block<Data>& z, const StreamedFeatures<Scalar, Data>& target, Index rank) {
+  const RealMatrix factor = centred_factor_of(wide(z)), sigma = factor * factor.transpose();
+  Draw draw(5);
+  const Block<Scalar> y = block<Scalar>(draw.gaussian(z.cols(), rank));
+  Block<Scalar> out(z.cols(), rank);
+  for (int sweep = 0; sweep < 2; ++sweep) {  // the first gathers more than the second
+    target.apply(y, out);
+    EXPECT_LE((real(out) - sigma * real(y)).norm(), ratio_limit * eps<Scalar> * sigma.norm() * real(y).norm());
+  }
+  EXPECT_LE(std::abs(Real(target.trace()) - sigma.trace()), ratio_limit * eps<double> * sigma.trace());
+  const RealVector mean = weighted_mean(wide(z));
+  EXPECT_LE((real(target.mean()) - mean).norm(), ratio_limit * eps<double> * mean.norm());
+  EXPECT_EQ(target.samples(), z.rows());
+}
+
+// Where threads read for themselves: several pieces for each of them, the last one not full, with a large mean and rows
+// that are sorted; columns that are one slab and others.
+template <Storage Scalar, Storage Data>
+void expect_lanes_to_be_right() {
+  for (const Index dim : {9, 70})
+    for (const Index count : {1, 2, 3})
+      for (const Index rank : {1, 16, 20}) {
+        Block<Data> z = block<Data>(wide(some_features(7203, dim, 1e4)));
+        for (Index i = 0; i < z.rows(); ++i) z(i, 0) = static_cast<Data>(1e4 + 8.0 * static_cast<double>(i));
+        const ThreadScope scope(count);
+        const auto rows = std::make_shared<RowsAnywhere<Data>>(z);
+        const StreamedFeatures<Scalar, Data> target(rows);
+        expect_covariance_of<Scalar, Data>(z, target, rank);
+        EXPECT_EQ(rows->rows_read, 2 * z.rows()) << "each row once in a sweep, and no sweep by the reader's thread";
+        EXPECT_EQ(rows->restarts, 2);
+      }
+}
+TEST(StreamedLanes, AreTheCovariance) {
+  expect_lanes_to_be_right<float, float>();
+  expect_lanes_to_be_right<double, double>();
+  expect_lanes_to_be_right<double, float>();
+}
+
+// As the reader's thread is: in memory that holds no lanes, and for blocks that are too wide for them.
+TEST(StreamedLanes, AreNotForLittleMemoryNorWideBlocks) {
+  using Target = StreamedFeatures<float>;
+  const Block<float> z = some_features(700, 150, 3);
+  const auto rows = std::make_shared<RowsAnywhere<float>>(z);
+  expect_covariance_of<float, float>(z, Target(rows, Target::least_memory(150)), 4);
+  EXPECT_EQ(rows->rows_read, 0);
+  expect_covariance_of<float, float>(z, Target(rows, plenty << 4), 140);
+  EXPECT_EQ(rows->rows_read, 0);
+}
+
+// However the threads share the processors, and where the pool serves another: bits depend on their number alone.
+TEST(StreamedLanes, TheSameBitsWhoeverIsFaster) {
+  const ThreadScope scope(3);
+  const StreamedFeatures<float> target(std::make_shared<RowsAnywhere<float>>(some_features(9001, 33, 3)));
+  Draw draw(6);
+  const Block<float> y = block<float>(draw.gaussian(33, 5));
+  Block<float> expected(33, 5);
+  target.apply(y, expected);
+  std::atomic<int> equal = 0;
+  std::vector<std::thread> others;
+  for (int t = 0; t < 4; ++t)
+    others.emplace_back(
+        [&, own = StreamedFeatures<float>(std::make_shared<RowsAnywhere<float>>(some_features(9001, 33, 3)))] {
+          const ThreadScope three(3);
+          Block<float> out(33, 5);
+          for (int turn = 0; turn < 8; ++turn) {
+            own.apply(y, out);
+            equal += out == expected;
+          }
+        });
+  for (std::thread& other : others) other.join();
+  EXPECT_EQ(equal, 32);
+}
+
+// Of two values that are not finite the first is named, whichever thread meets its own first.
+TEST(StreamedLanes, TheFirstBadValueIsNamed) {
+  Block<float> z = some_features(9001, 33, 3);
+  z(8000, 3) = std::numeric_limits<float>::infinity();
+  z(5100, 7) = std::numeric_limits<float>::quiet_NaN();
+  z(6900, 1) = std::numeric_limits<float>::quiet_NaN();
+  for (const Index count : {1, 2, 3, 4}) {
+    const ThreadScope scope(count);
+    const StreamedFeatures<float> target(std::make_shared<RowsAnywhere<float>>(z));
+    for (int turn = 0; turn < 5; ++turn)
+      expect_throws_naming<std::invalid_argument>({"row 5100,", "column 7", "nan", "finite"}, [&] { target.trace(); });
+  }
+}
+
+// Sums of these are out of float's range, the values are not; their mean is 0.
+TEST(StreamedLanes, LargeValuesAreNotTakenForInfinity) {
+  Block<float> z = some_features(64, 3, 0);
+  for (Index i = 0; i < z.rows(); ++i) z(i, 1) = (i % 2 == 0 ? 1.0F : -1.0F) * 1e38F;
+  const StreamedFeatures<float> target(std::make_shared<RowsAnywhere<float>>(z));
+  EXPECT_NEAR(target.trace(), 1e76 * 64 / 63, 1e70);
+  const Block<float> y = Block<float>::Zero(3, 1);
+  Block<float> out(3, 1);
+  target.apply(y, out);  // no word of values that are not finite
+}
+
+TEST(StreamedLanes, WhatTheSourceThrowsIsThrownAndItGoesOn) {
+  struct Broken : RowsAnywhere<float> {
+    using RowsAnywhere<float>::RowsAnywhere;
+    void read_at(Index first, BlockView<float> out) override {
+      if (broken && first <= 5000 && 5000 < first + out.rows()) throw std::runtime_error("the disk is gone");
+      RowsAnywhere<float>::read_at(first, out);
+    }
+    std::atomic<bool> broken = true;
+  };
+  const ThreadScope scope(2);
+  const auto rows = std::make_shared<Broken>(some_features(9001, 33, 3));
+  const StreamedFeatures<float> target(rows);
+  expect_throws_naming<std::runtime_error>({"the disk is gone"}, [&] { align<float>(target, 3); });
+  rows->broken = false;
+  EXPECT_TRUE(align<float>(target, 3).trace.certified());
+}
+
+TEST(StreamedLanes, OtherRowsThanBeforeAreRefused) {
+  const auto rows = std::make_shared<RowsAnywhere<float>>(some_features(2001, 33, 3));
+  const StreamedFeatures<float> target(rows);
+  EXPECT_GT(target.trace(), 0);
+  rows->values(3, 3) += 100;
+  expect_throws_naming<std::runtime_error>({"mean", "restarted"}, [&] { align<float>(target, 3); });
 }
 
 TEST(Streamed, OneRowIsNotEnough) {
