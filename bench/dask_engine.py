@@ -34,7 +34,7 @@ def rows_of_chunk(block, features, seed):
     """Rows with a spectrum that falls off, about a mean; the same ones whoever makes them."""
     rng = np.random.default_rng((seed, int(block[0, 0])))
     deviations = (1 + np.arange(features)) ** -0.7
-    mix = np.random.default_rng(seed).standard_normal((features, 32)).astype(np.float32) / np.sqrt(features)
+    mix = np.random.default_rng(seed).standard_normal((features, 32)).astype(np.float32) / np.float32(np.sqrt(features))
     rows = rng.standard_normal((len(block), features), dtype=np.float32) * deviations.astype(np.float32)
     return rows + rng.standard_normal((len(block), 32), dtype=np.float32) @ mix.T + np.float32(3)
 
