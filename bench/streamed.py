@@ -126,7 +126,9 @@ def main():
         size = os.path.getsize(path)
         Y = np.linalg.qr(np.random.default_rng(2).standard_normal((given.dim, given.rank)))[0].astype(np.float32)
         target = itspace.Target.from_files(path)
-        assert target.trace > 0  # the first sweep gathers more than the others
+        # Memory for two chunks and no more: a thread reads for the others.
+        by_reader = itspace.Target.from_files(path, memory=2 * CHUNK + 64 * given.dim)
+        assert target.trace > 0 and by_reader.trace > 0  # the first sweep gathers more than the others
         Y64 = Y.astype(np.float64)
         ours, theirs = target.apply(Y), by_numpy(Y)(path)
         print(f"{size / 1e9:.2f} GB of float32, {rows} x {given.dim}, rank {given.rank}; 3 x the memory of {given.memory} MiB")
@@ -139,6 +141,7 @@ def main():
             "mapped, copied": read_mapped(None),
             "mapped, copied, MADV_SEQUENTIAL": read_mapped(mmap.MADV_SEQUENTIAL),
             "itspace, one product": lambda _: target.apply(Y),
+            "the same, one thread reads": lambda _: by_reader.apply(Y),
             "NumPy over a memmap, one product": by_numpy(Y),
         }
         rates = {(name, state): [] for name in ways for state in ("warm", "cold")}
