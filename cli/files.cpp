@@ -6,6 +6,8 @@
 #include "interrupt.hpp"
 #include "text.hpp"
 
+#include <itspace/row_files.hpp>
+
 #include <fmt/format.h>
 
 #include <optional>
@@ -15,13 +17,26 @@ namespace itspace::cli {
 namespace {
 
 struct Known {
-  const NamedFile* file;
+  NamedFile file;
   std::optional<io::FileIdentity> identity;
 };
 
-void add(std::vector<Known>& known, const NamedFiles& files, const std::filesystem::path& stream) {
+// What is read may be named by a pattern, or as a dataset of a file.
+std::vector<Known> read_from(const NamedFiles& files) {
+  std::vector<Known> known;
+  for (const auto& [flag, path] : files) {
+    if (path.empty()) continue;
+    for (const std::filesystem::path& file : io::files_named(path == "-" ? "/dev/stdin" : path.string()))
+      known.push_back({{flag, path == "-" ? path : file}, io::identity_of(file)});
+  }
+  return known;
+}
+
+std::vector<Known> written_to(const NamedFiles& files) {
+  std::vector<Known> known;
   for (const NamedFile& file : files)
-    if (!file.path.empty()) known.push_back({&file, io::identity_of(file.path == "-" ? stream : file.path)});
+    if (!file.path.empty()) known.push_back({file, io::identity_of(file.path == "-" ? "/dev/stdout" : file.path)});
+  return known;
 }
 
 std::string named(const NamedFile& file) {
@@ -31,18 +46,16 @@ std::string named(const NamedFile& file) {
 }  // namespace
 
 void check_files(const NamedFiles& inputs, const NamedFiles& outputs) {
-  std::vector<Known> reads, writes;
-  add(reads, inputs, "/dev/stdin");
-  add(writes, outputs, "/dev/stdout");
+  const std::vector<Known> reads = read_from(inputs), writes = written_to(outputs);
   for (std::size_t i = 0; i < writes.size(); ++i) {
     for (const Known& read : reads)
       if (io::same_file(writes[i].identity, read.identity))
-        misuse(fmt::format("{} and {} are the same file: the result would destroy the input", named(*writes[i].file),
-                           named(*read.file)),
-               fmt::format("give {} another name", writes[i].file->flag));
+        misuse(fmt::format("{} and {} are the same file: the result would destroy the input", named(writes[i].file),
+                           named(read.file)),
+               fmt::format("give {} another name", writes[i].file.flag));
     for (std::size_t j = 0; j < i; ++j)
       if (io::same_file(writes[i].identity, writes[j].identity))
-        misuse(fmt::format("{} and {} are the same file", named(*writes[j].file), named(*writes[i].file)),
+        misuse(fmt::format("{} and {} are the same file", named(writes[j].file), named(writes[i].file)),
                "give two different files");
   }
 }

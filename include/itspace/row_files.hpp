@@ -59,4 +59,8 @@ class ITSPACE_API RowFiles {
 // Whether a name is one that only RowFiles opens: a pattern, or a dataset of an HDF5 file.
 ITSPACE_API bool names_row_files(const std::string& name);
 
+// The files that a name stands for: those that match a pattern, that of a dataset, or the one of just that name. None
+// where none matches.
+ITSPACE_API std::vector<std::filesystem::path> files_named(const std::string& name);
+
 }  // namespace itspace::io

@@ -209,7 +209,7 @@ def align(
             factor, record, iterates = _gpu.align(core, arguments)
         else:
             keeping = (checkpoint, checkpoint_every, resume, precision)
-            factor, record, iterates = _checkpoint.run(*keeping, core._core, *arguments)
+            factor, record, iterates = _checkpoint.run(*keeping, core, *arguments)
     finally:
         if close is not None:
             close()

@@ -7,10 +7,13 @@ from typing import Any, Optional
 
 from . import _core
 from ._arrays import integer
+from ._stream import refuse_to_overwrite
+from ._target import Target
 
 
-def run(checkpoint: Any, every: Any, resume: Any, precision: Optional[str], *arguments: Any) -> Any:
+def run(checkpoint: Any, every: Any, resume: Any, precision: Optional[str], target: Target, *rest: Any) -> Any:
     """`_core.align` with these arguments, with checkpoints where a file is named for them."""
+    arguments: Any = (target._core, *rest)
     every = integer(every, "checkpoint_every")
     if every < 1:
         raise ValueError(f"checkpoint_every is {every}; it must be 1 or more")
@@ -20,6 +23,7 @@ def run(checkpoint: Any, every: Any, resume: Any, precision: Optional[str], *arg
         return _core.align(*arguments)
     if not isinstance(checkpoint, (str, os.PathLike)):
         raise TypeError(f"checkpoint is a {type(checkpoint).__name__}; it must be the path of a file, such as 'run.npz'")
+    refuse_to_overwrite(target._data.get("files", []), os.fspath(checkpoint), "checkpoint")
     given: Any = (*arguments, os.fspath(checkpoint), every, bool(resume), precision or "auto")
     return _core.align_with_checkpoints(*given)
 

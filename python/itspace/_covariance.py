@@ -8,7 +8,7 @@ from typing import Any, Optional, Union
 import numpy as np
 
 from ._as_target import with_blocks
-from ._stream import Files, memory_of
+from ._stream import Files, memory_of, refuse_to_overwrite
 from ._target import Target
 
 # A band of columns: those of the identity, their product, its sums, and what the kernels make of them.
@@ -54,6 +54,7 @@ def covariance(
         _fill(whole, target, band)
         return whole
     path = os.fspath(out)
+    refuse_to_overwrite(target._data.get("files", []), path, "out")
     beside = f"{path}.{os.getpid()}.part"
     file: Optional[np.memmap[Any, Any]] = None
     try:

@@ -143,6 +143,20 @@ def _expanded(names: List[str]) -> List[str]:
     return found
 
 
+def refuse_to_overwrite(names: List[str], path: str, argument: str) -> None:
+    """An output must not be a file that rows are read from, by whatever name or link it is reached."""
+    if not os.path.exists(path):
+        return
+    for name in names:
+        file = name if os.path.exists(name) else name.split(":/", 1)[0]
+        for read in [file] if os.path.exists(file) else glob.glob(file):
+            if os.path.samefile(read, path):
+                raise ValueError(
+                    f"{argument} is {path!r}, and rows are read from that file ({read!r}): the result would destroy "
+                    f"them; give {argument} another name"
+                )
+
+
 def _state(path: str) -> Tuple[int, int, int]:
     status = os.stat(path)
     return status.st_ino, status.st_size, status.st_mtime_ns

@@ -135,6 +135,22 @@ def test_npy_files(tmp_path):
     assert itspace.align(itspace.Target.from_files(listed), rank=RANK, precision="float64").trace["precision"] == "float64"
 
 
+def test_no_file_that_is_read_is_written(tmp_path):
+    names = [tmp_path / "part-0.npy", tmp_path / "part-1.npy"]
+    for name in names:
+        np.save(name, np.random.default_rng(1).standard_normal((20, 3)))
+    (tmp_path / "link.npy").symlink_to(names[1])
+    before = names[1].read_bytes()
+    for files in (names, str(tmp_path / "part-*.npy")):
+        for out in (names[1], tmp_path / "link.npy"):
+            with pytest.raises(ValueError, match="out is .*npy', and rows are read from that file .*part-1.npy.*another name"):
+                itspace.covariance(files, out=out)
+            with pytest.raises(ValueError, match="checkpoint is .*and rows are read from that file"):
+                itspace.align(itspace.Target.from_files(files), rank=2, steps=4, checkpoint=out, checkpoint_every=1)
+    assert names[1].read_bytes() == before
+    assert itspace.covariance(names, out=tmp_path / "S.npy").shape == (3, 3)
+
+
 def test_a_file_of_one_dimension_is_no_feature_set(tmp_path):
     np.save(tmp_path / "labels.npy", np.arange(30.0))
     np.save(tmp_path / "column.npy", np.arange(30.0)[:, None])

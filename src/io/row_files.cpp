@@ -40,19 +40,27 @@ bool is_pattern(const std::string& file) {
   return file.find_first_of("*?[") != std::string::npos && !is_there(file);
 }
 
-std::vector<std::string> files_matching(const std::string& pattern) {
+// Also how listing them ended: as ::glob says.
+std::vector<std::string> files_matching(const std::string& pattern, int& outcome) {
   struct Found {
     glob_t value = {};
     ~Found() { ::globfree(&value); }
   } found;
-  const int outcome = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found.value);
-  if (outcome == GLOB_NOMATCH || (outcome == 0 && found.value.gl_pathc == 0)) {
+  outcome = ::glob(pattern.c_str(), GLOB_ERR, nullptr, &found.value);
+  if (outcome != 0) return {};
+  return {found.value.gl_pathv, found.value.gl_pathv + found.value.gl_pathc};
+}
+
+std::vector<std::string> files_matching(const std::string& pattern) {
+  int outcome = 0;
+  std::vector<std::string> files = files_matching(pattern, outcome);
+  if (outcome == GLOB_NOMATCH || (outcome == 0 && files.empty())) {
     fail("no file matches {}; check the pattern and the folder", in_quotes(pattern));
   }
   if (outcome != 0) {
     fail("the files that match {} cannot be listed; check the permissions of their folder", in_quotes(pattern));
   }
-  return {found.value.gl_pathv, found.value.gl_pathv + found.value.gl_pathc};
+  return files;
 }
 
 std::vector<RowFile> examine(const std::vector<std::string>& names) {
@@ -251,6 +259,14 @@ template std::shared_ptr<RowSource<double>> RowFiles::source(Index, Index) const
 bool names_row_files(const std::string& name) {
   const Name parsed = parse(name);
   return !parsed.dataset.empty() || is_pattern(parsed.file);
+}
+
+std::vector<std::filesystem::path> files_named(const std::string& name) {
+  const std::string file = parse(name).file;
+  if (!is_pattern(file)) return {file};
+  int outcome = 0;
+  const std::vector<std::string> matching = files_matching(file, outcome);
+  return {matching.begin(), matching.end()};
 }
 
 }  // namespace itspace::io

@@ -118,6 +118,37 @@ TEST_F(Streamed, BadInputIsNamed) {
   }
 }
 
+// A pattern stands for its files, and none of them is an output.
+TEST_F(Streamed, NoFileOfAPatternIsWritten) {
+  std::filesystem::create_symlink("part-2.npy", path("link.npy"));
+  const Matrix before = array_of("part-2.npy");
+  const std::vector<std::string> align{"align", "--target", "part-*.npy", "--rank", "3", "--steps", "2"};
+  const std::vector<std::string> covariance{"covariance", "part-*.npy"};
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string flag;
+  };
+  const auto with = [](std::vector<std::string> all, const std::vector<std::string>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  const Case cases[] = {
+      {with(align, {"--out", "part-2.npy"}), "--out part-2.npy"},
+      {with(align, {"--out", "link.npy"}), "--out link.npy"},
+      {with(align, {"--memory", "1GiB", "--out", "part-2.npy"}), "--out part-2.npy"},
+      {with(align, {"--out", "Y.npy", "--trace", "part-2.npy"}), "--trace part-2.npy"},
+      {with(align, {"--out", "Y.npy", "--checkpoint", "part-2.npy", "--checkpoint-every", "1"}), "--checkpoint part-2"},
+      {with(covariance, {"--out", "part-2.npy"}), "--out part-2.npy"},
+      {with(covariance, {"--out", "S.npy", "--mean", "part-2.npy"}), "--mean part-2.npy"},
+  };
+  for (const Case& bad : cases) {
+    const Outcome outcome = run(bad.arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+    EXPECT_TRUE(mentions(outcome.err, {bad.flag, "part-2.npy are the same file", "another name"})) << outcome.err;
+    EXPECT_EQ(array_of("part-2.npy"), before) << bad.flag;
+  }
+}
+
 // The matrix by its definition, in bands where memory is short.
 TEST_F(Streamed, CovarianceIsBuiltInBands) {
   const Matrix z = array_of("all.npy");
