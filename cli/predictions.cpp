@@ -28,7 +28,11 @@ Answers read(const PredictionFile& file) {
 Index classes_of(Index classes, const std::vector<Answers>& all) {
   std::set<double> seen;
   for (const Answers& answers : all) seen.insert(answers.values.data(), answers.values.data() + answers.values.size());
-  return std::max<Index>(classes, static_cast<Index>(seen.size()));
+  const auto found = static_cast<Index>(seen.size());
+  if (classes > 0 && found > classes)
+    misuse(fmt::format("--classes is {}, and {} different labels occur", classes, found),
+           fmt::format("give {} or more, or leave it out", found));
+  return std::max(classes, found);
 }
 
 Predictions numbers_of(const Answers& answers, Index classes, const std::string& help) {

@@ -80,6 +80,9 @@ TEST_F(GateCommand, MisuseIsNamed) {
   EXPECT_EQ(done.exit_code, 2);
   EXPECT_TRUE(mentions(done.err, {"--after", "sums to 12", "softmax"}));
   EXPECT_EQ(run({"gate", "--before", "sure.npy"}).exit_code, 2);
+  done = run({"gate", "--before", "one_class.npy", "--after", "labels.npy", "--classes", "1"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_TRUE(mentions(done.err, {"--classes is 1", "different labels", "or leave it out"})) << done.err;
 }
 
 }  // namespace
