@@ -75,7 +75,9 @@ std::uint64_t parse_bytes(std::string_view option, std::string_view text) {
   const auto unit = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return text.ends_with(u.name); });
   std::string_view digits = text.substr(0, text.size() - unit->name.size());
   while (digits.ends_with(' ')) digits.remove_suffix(1);
-  const double value = digits.empty() || digits.front() < '0' || digits.front() > '9' ? -1 : parse_real(option, digits);
+  const bool is_number = !digits.empty() && digits.find_first_not_of("0123456789.") == std::string_view::npos &&
+                         digits.front() != '.' && std::count(digits.begin(), digits.end(), '.') <= 1;
+  const double value = is_number ? parse_real(option, digits) : -1;
   if (!(value > 0 && value * unit->bytes < 0x1p62))
     misuse(fmt::format("{} is '{}', which is no amount of memory", option, text), "give for instance 2GiB or 500MB");
   return static_cast<std::uint64_t>(value * unit->bytes);

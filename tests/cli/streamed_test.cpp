@@ -102,6 +102,8 @@ TEST_F(Streamed, BadInputIsNamed) {
       {{"--target", "all.npy", "--memory", "1GiB", "--floor"}, 2, {"--floor", "streamed"}},
       {{"--target", "all.npy", "--memory", "1GiB", "--weights", "all.npy"}, 2, {"--weights", "streamed"}},
       {{"--target", "all.npy", "--memory", "much"}, 2, {"--memory is 'much'", "2GiB"}},
+      {{"--target", "all.npy", "--memory", "64XB"}, 2, {"--memory is '64XB'", "2GiB"}},
+      {{"--target", "all.npy", "--memory", "2g"}, 2, {"--memory is '2g'", "2GiB"}},
       {{"--target", "all.npy", "--memory", "-2GiB"}, 2, {"--memory is '-2GiB'", "2GiB"}},
       {{"--target", "all.npy", "--resume"}, 2, {"--resume", "--checkpoint"}},
       {{"--target", "all.npy", "--checkpoint-every", "3"}, 2, {"--checkpoint-every", "--checkpoint"}},
