@@ -87,8 +87,9 @@ void add_steps(CLI::App& app, MapArguments& given) {
       ->type_name("FILE,FILE")
       ->group(group);
   app.add_flag("--remix", given.remix,
-               "leave of the mean's move what other class shares are likely to have\n"
-               "done (features only); as the Python aligner does where it has a classifier")
+               "go to the mean that the source would have with the class shares that the\n"
+               "target likely has, not to the source's own (features only); give it where\n"
+               "the maps for the predictions are made, too")
       ->group(group);
   add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; not for mean and scale")->group(group);
   app.add_option_function<std::string>(
@@ -99,7 +100,8 @@ void add_steps(CLI::App& app, MapArguments& given) {
              misuse(fmt::format("--shrink is '{}', which is no way to shrink", text), "give none, noise or halves");
          },
          "keep what is more than noise, known by: noise (the theory of normal\n"
-         "samples), halves (splitting both inputs; features only), none (keep all)")
+         "samples), halves (splitting both inputs; features only; the default of\n"
+         "auto without predictions), none (keep all)")
       ->type_name("WAY")
       ->default_str(std::string(name(Shrink::noise)))
       ->group(group);

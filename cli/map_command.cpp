@@ -80,8 +80,10 @@ Shrink shrink_of(const Arguments& given, const Input<Scalar>& source, const Inpu
     if (!given.quiet) print_note(fmt::format("{}, so the map is not shrunk by noise: {}", missing, remedy));
     return Shrink::none;
   }
-  // The constants of the choice were set with halves.
-  return given.shrink.value_or(given.automatic ? Shrink::halves : Shrink::noise);
+  // The constants of a choice by moments were set with halves. Predictions are under maps that were made one by one:
+  // the map that is written must be one of them.
+  const bool by_moments = given.automatic && given.predictions.empty();
+  return given.shrink.value_or(by_moments ? Shrink::halves : Shrink::noise);
 }
 
 // Noise is told by the move that was seen, whatever part of it the map leaves.
@@ -176,6 +178,13 @@ Means remix_if_asked(const Arguments& given, const Input<Data>& source, const In
   return means;
 }
 
+// The share of the mean's squared move that a remixed map leaves, where there is one.
+std::optional<double> put_down_to_class_shares(const Means& means) {
+  if (!means.remixed) return std::nullopt;
+  const double whole = (means.source - means.target).squaredNorm();
+  return whole > 0 ? 1 - (*means.remixed - means.target).squaredNorm() / whole : 0;
+}
+
 // The share of the mean's move that other class shares cannot explain. Nothing where there are no samples to cluster.
 template <Storage Data>
 std::optional<double> unexplained_of(const Arguments& given, const Input<Data>& source, const LowRankGaussian& to,
@@ -200,7 +209,9 @@ Chosen choose_map(const Arguments& given, Shrink shrink, const Input<Data>& sour
     Arguments own = given;
     own.kind = kind;
     own.automatic = false;
-    return make_any_map(own, shrink, source, target, means);
+    MapMade made = make_any_map(own, shrink, source, target, means);
+    made.remixed = put_down_to_class_shares(means);
+    return made;
   };
   if (!given.automatic && given.predictions.empty()) return {make(given.kind), std::nullopt};
   for (const Input<Data>* input : {&source, &target})
@@ -272,6 +283,7 @@ int run_on(const Arguments& given, io::Array source_array, io::Array target_arra
     json["rank"] = is_low_rank(given) ? Json(*given.rank) : Json(nullptr);
     json["means_known"] = means.known;
     json["remixed"] = given.remix;
+    json["put_down_to_class_shares"] = made.remixed ? Json(*made.remixed) : Json(nullptr);
     json.update(diagnosis_json(map, diagnosis));
     if (left_alone) json["kind"] = "none";
     json["shrink"] = shrink_json(left_alone ? Shrink::none : shrink, made.seen, map.kind());

@@ -85,6 +85,8 @@ void print_diagnosis(const MapFiles& files, Shrink shrink, const MapMade& made, 
   if (made.trace)
     line("touched variance", percent(diagnosis.touched_variance), "of the target's lies in the directions acted on");
   line("condition", fmt::format("{:.4g}", diagnosis.condition), "largest over smallest stretch");
+  if (made.remixed)
+    line("class shares", percent(*made.remixed), "of the mean's squared move is put down to them, and left (--remix)");
   if (shrink != Shrink::none) {
     const auto kept = [&](std::string_view label, const Seen& seen, double share, std::string_view what) {
       line(label, percent(share),
@@ -92,7 +94,8 @@ void print_diagnosis(const MapFiles& files, Shrink shrink, const MapMade& made, 
     };
     const SeenShift& seen = made.seen;
     const Kept shares = seen.kept();
-    kept("mean kept", seen.mean, shares.mean, "of the shift of the means");
+    kept("mean kept", seen.mean, shares.mean,
+         made.remixed ? "of the shift to the remixed mean" : "of the shift of the means");
     if (shares.deviations.size() > 0)
       kept("scales kept", scales_seen(seen), shares.deviations.mean(), "of the features' scales, on average");
     if (made.trace) kept("covariance kept", seen.covariance, shares.covariance, "of what the low-rank part does");

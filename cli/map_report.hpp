@@ -18,6 +18,7 @@ struct MapMade {
   TransportMap map;
   std::optional<Trace> trace;  // of the target's alignment, where there is one
   SeenShift seen;
+  std::optional<double> remixed = {};  // the share of the mean's squared move that was put down to other class shares
 };
 
 struct MapFiles {

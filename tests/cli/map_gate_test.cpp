@@ -85,7 +85,12 @@ TEST_F(MapGateCommand, ARemixedMapLeavesWhatOtherSharesDid) {
   write("away.npy", Matrix(groups(400, 200, 13).array() + 20));
   const auto moved = [&](const std::string& target, Texts more) {
     const Json json = made(target, more);
-    EXPECT_EQ(json["remixed"], !more.empty() && more.back() == "--remix");
+    const bool remixed = !more.empty() && more.back() == "--remix";
+    EXPECT_EQ(json["remixed"], remixed);
+    EXPECT_EQ(json["put_down_to_class_shares"].is_number(), remixed);
+    if (remixed) {
+      EXPECT_EQ(json["put_down_to_class_shares"] > 0.5, target == "fewer.npy");
+    }
     return moved_by_the_map(target);
   };
   EXPECT_LT(moved("fewer.npy", {"--map", "mean", "--remix"}), 0.5 * moved("fewer.npy", {"--map", "mean"}));
@@ -123,6 +128,9 @@ TEST_F(MapGateCommand, AutoAsksThePredictionsFirst) {
     return more;
   };
   EXPECT_EQ(made("moved.npy", with("one_class.npy,labels.npy,labels.npy"))["kind"], "scale");
+  const double asked_for = moved_by_the_map("moved.npy");
+  made("moved.npy", {"--map", "scale"});  // the map that the predictions are under
+  EXPECT_EQ(moved_by_the_map("moved.npy"), asked_for);
   EXPECT_EQ(made("moved.npy", with("labels.npy,one_class.npy"))["kind"], "none");
   // A drift of the covariance alone, which the classes deny or not.
   const std::string of_drifted = "labels.npy,one_class.npy,one_class.npy,";
