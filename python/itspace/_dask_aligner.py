@@ -11,7 +11,8 @@ import numpy as np
 
 import itspace
 from itspace import _compare
-from itspace._dask_rows import Change, Moments, Rows, is_collection, summed
+from itspace._dask_rows import Change, Rows, is_collection
+from itspace._dask_sums import Moments, summed
 from itspace.dask import DaskTarget
 
 try:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Union
 import numpy as np
 
 from . import _core, _distance
-from ._dask_rows import Bad, Limits, Moments, Rows, first_bad, is_collection, product_of, summed
+from ._dask_rows import Rows, is_collection
+from ._dask_sums import Bad, Limits, Moments, first_bad, product_of, summed
 from ._target import Target
 
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def test_the_bits_are_those_of_the_chunks_whoever_is_first(rng, cluster):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_parts_add_up_to_the_same_in_any_order(rng, dtype):
-    from itspace._dask_rows import Limits, in_exact_parts, summed
+    from itspace._dask_sums import Limits, in_exact_parts, summed
 
     Z = (rng.standard_normal((600, 7)) * 10.0 ** np.arange(-3, 4)).astype(dtype)
     Z[:, 2] = 0
@@ -199,7 +199,8 @@ def test_a_dataframe_of_unknown_lengths_and_an_empty_partition(rng):
 
 def test_a_sum_leaves_its_parts_alone(rng):
     """A sum that is made again, after a worker was lost, must find them as they were."""
-    from itspace._dask_rows import _sum_of_sweep, summed
+    from itspace._dask_rows import _sum_of_sweep
+    from itspace._dask_sums import summed
 
     parts = [rng.standard_normal((3, 2)) for _ in range(4)]
     kept = [part.copy() for part in parts]
