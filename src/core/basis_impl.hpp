@@ -31,7 +31,8 @@ inline std::vector<Index> long_columns(const Small& gram, double shortest) {
 template <Space S>
 bool gather_gram(S& space, const typename S::ConstView& y, Basis& basis) {
   basis.y_gram = gram(space, y);
-  basis.y_squared = basis.y_gram.trace();
+  // F is known no finer than this sum, and many columns of one length would round it to one side.
+  basis.y_squared = static_cast<double>(basis.y_gram.diagonal().template cast<long double>().sum());
   basis.finite = basis.y_gram.allFinite();
   return basis.finite;
 }
