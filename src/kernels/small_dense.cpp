@@ -18,10 +18,17 @@ namespace HWY_NAMESPACE {
 namespace {  // the other kernels are in this namespace too
 
 namespace hn = hwy::HWY_NAMESPACE;
-using Tag = hn::ScalableTag<double>;
-using Vector = hn::Vec<Tag>;
+template <class Scalar>
+using TagOf = hn::ScalableTag<Scalar>;
+template <class Scalar>
+using VectorOf = hn::Vec<TagOf<Scalar>>;
+template <class Scalar>
+constexpr Index lanes_of = static_cast<Index>(HWY_LANES(Scalar));
 
-constexpr Index lanes = static_cast<Index>(HWY_LANES(double));
+// What is not a product is in double.
+using Tag = TagOf<double>;
+using Vector = VectorOf<double>;
+constexpr Index lanes = lanes_of<double>;
 // Vector registers: 32 of AVX-512 and NEON, else 16.
 constexpr bool many_registers = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON;
 constexpr int most_cols = many_registers ? 8 : 4;
@@ -29,103 +36,109 @@ constexpr int most_cols = many_registers ? 8 : 4;
 constexpr Index panel = 8;
 
 // Some rows of a column, a vector's worth or what is left of one.
-template <bool Whole>
+template <bool Whole, class Scalar = double>
 struct Rows {
-  Index count = lanes;
+  Index count = lanes_of<Scalar>;
 
-  HWY_INLINE Vector load(const double* from) const {
-    if constexpr (Whole) return hn::LoadU(Tag(), from);
-    return hn::MaskedLoad(hn::FirstN(Tag(), static_cast<std::size_t>(count)), Tag(), from);
+  HWY_INLINE VectorOf<Scalar> load(const Scalar* from) const {
+    const TagOf<Scalar> tag;
+    if constexpr (Whole) return hn::LoadU(tag, from);
+    return hn::MaskedLoad(hn::FirstN(tag, static_cast<std::size_t>(count)), tag, from);
   }
-  HWY_INLINE void store(Vector value, double* to) const {
+  HWY_INLINE void store(VectorOf<Scalar> value, Scalar* to) const {
+    const TagOf<Scalar> tag;
     if constexpr (Whole) {
-      hn::StoreU(value, Tag(), to);
+      hn::StoreU(value, tag, to);
     } else {
-      hn::BlendedStore(value, hn::FirstN(Tag(), static_cast<std::size_t>(count)), Tag(), to);
+      hn::BlendedStore(value, hn::FirstN(tag, static_cast<std::size_t>(count)), tag, to);
     }
   }
 };
 
 // visit(rows, i) for the rows [begin, end) of a column.
-template <class Visit>
+template <class Scalar = double, class Visit>
 HWY_INLINE void for_each_vector(Index begin, Index end, const Visit& visit) {
   Index i = begin;
-  for (; i + lanes <= end; i += lanes) visit(Rows<true>{}, i);
-  if (i < end) visit(Rows<false>{end - i}, i);
+  for (; i + lanes_of<Scalar> <= end; i += lanes_of<Scalar>) visit(Rows<true, Scalar>{}, i);
+  if (i < end) visit(Rows<false, Scalar>{end - i}, i);
 }
 
 // Value j of eight that lie `step` apart, b4 being the fifth: few enough addresses for the registers that there are.
-HWY_INLINE double value_of(const double* b, const double* b4, Index step, int j) {
+template <class Scalar>
+HWY_INLINE Scalar value_of(const Scalar* b, const Scalar* b4, Index step, int j) {
   return (j < 4 ? b : b4)[(j & 3) * step];
 }
 
 // Vectors x Cols of the product, its sums in registers.
-template <int Vectors, int Cols, bool Whole, bool Transposed>
-HWY_INLINE void tile(const SmallProduct& p, Rows<Whole> rows, Index i, Index j) {
-  Vector sums[Cols][Vectors];
+template <int Vectors, int Cols, bool Transposed, bool Whole, class Scalar>
+HWY_INLINE void tile(const SmallProduct<Scalar>& p, Rows<Whole, Scalar> rows, Index i, Index j) {
+  const TagOf<Scalar> tag;
+  constexpr Index lanes = lanes_of<Scalar>;
+  VectorOf<Scalar> sums[Cols][Vectors];
 #pragma GCC unroll 8
   for (int col = 0; col < Cols; ++col)
 #pragma GCC unroll 2
-    for (int v = 0; v < Vectors; ++v) sums[col][v] = hn::Zero(Tag());
-  const double* HWY_RESTRICT a = p.a + i;
+    for (int v = 0; v < Vectors; ++v) sums[col][v] = hn::Zero(tag);
+  const Scalar* HWY_RESTRICT a = p.a + i;
   const Index step = Transposed ? 1 : p.b_stride, next = Transposed ? p.b_stride : 1;
-  const double* HWY_RESTRICT b = p.b + j * step;
-  const double* HWY_RESTRICT b4 = b + 4 * step;
+  const Scalar* HWY_RESTRICT b = p.b + j * step;
+  const Scalar* HWY_RESTRICT b4 = b + 4 * step;
   for (Index k = 0; k < p.inner; ++k) {
-    Vector left[Vectors];
+    VectorOf<Scalar> left[Vectors];
 #pragma GCC unroll 2
     for (int v = 0; v < Vectors; ++v) left[v] = rows.load(a + v * lanes);
 #pragma GCC unroll 8
     for (int col = 0; col < Cols; ++col) {
-      const Vector right = hn::Set(Tag(), value_of(b, b4, step, col));
+      const VectorOf<Scalar> right = hn::Set(tag, value_of(b, b4, step, col));
 #pragma GCC unroll 2
       for (int v = 0; v < Vectors; ++v) sums[col][v] = hn::MulAdd(left[v], right, sums[col][v]);
     }
     a += p.a_stride, b += next, b4 += next;
   }
-  const Vector scale = hn::Set(Tag(), p.scale), add_scale = hn::Set(Tag(), p.add_scale);
+  const VectorOf<Scalar> scale = hn::Set(tag, p.scale), add_scale = hn::Set(tag, p.add_scale);
 #pragma GCC unroll 8
   for (int col = 0; col < Cols; ++col)
 #pragma GCC unroll 2
     for (int v = 0; v < Vectors; ++v) {
-      double* to = p.c + i + v * lanes + (j + col) * p.c_stride;
-      const Vector scaled = hn::Mul(scale, sums[col][v]);
+      Scalar* to = p.c + i + v * lanes + (j + col) * p.c_stride;
+      const VectorOf<Scalar> scaled = hn::Mul(scale, sums[col][v]);
       rows.store(p.add_scale == 0 ? scaled : hn::MulAdd(add_scale, rows.load(to), scaled), to);
     }
 }
 
-template <int Vectors, bool Whole, bool Transposed>
-HWY_INLINE void rows_of_product(const SmallProduct& p, Rows<Whole> rows, Index i) {
-  const Index cols = p.lower ? std::min(p.cols, i + Vectors * lanes) : p.cols;
+template <int Vectors, bool Transposed, bool Whole, class Scalar>
+HWY_INLINE void rows_of_product(const SmallProduct<Scalar>& p, Rows<Whole, Scalar> rows, Index i) {
+  const Index cols = p.lower ? std::min(p.cols, i + Vectors * lanes_of<Scalar>) : p.cols;
   Index j = 0;
-  for (; j + most_cols <= cols; j += most_cols) tile<Vectors, most_cols, Whole, Transposed>(p, rows, i, j);
-  if (most_cols > 4 && j + 4 <= cols) tile<Vectors, 4, Whole, Transposed>(p, rows, i, j), j += 4;
-  if (j + 2 <= cols) tile<Vectors, 2, Whole, Transposed>(p, rows, i, j), j += 2;
-  if (j < cols) tile<Vectors, 1, Whole, Transposed>(p, rows, i, j);
+  for (; j + most_cols <= cols; j += most_cols) tile<Vectors, most_cols, Transposed>(p, rows, i, j);
+  if (most_cols > 4 && j + 4 <= cols) tile<Vectors, 4, Transposed>(p, rows, i, j), j += 4;
+  if (j + 2 <= cols) tile<Vectors, 2, Transposed>(p, rows, i, j), j += 2;
+  if (j < cols) tile<Vectors, 1, Transposed>(p, rows, i, j);
 }
 
-template <bool Transposed>
-HWY_INLINE void product_by(const SmallProduct& p) {
+template <bool Transposed, class Scalar>
+HWY_INLINE void product_by(const SmallProduct<Scalar>& p) {
+  constexpr Index lanes = lanes_of<Scalar>;
   Index i = 0;
-  for (; i + 2 * lanes <= p.rows; i += 2 * lanes) rows_of_product<2, true, Transposed>(p, {}, i);
-  if (i + lanes <= p.rows) rows_of_product<1, true, Transposed>(p, {}, i), i += lanes;
-  if (i < p.rows) rows_of_product<1, false, Transposed>(p, {p.rows - i}, i);
+  for (; i + 2 * lanes <= p.rows; i += 2 * lanes) rows_of_product<2, Transposed>(p, Rows<true, Scalar>{}, i);
+  if (i + lanes <= p.rows) rows_of_product<1, Transposed>(p, Rows<true, Scalar>{}, i), i += lanes;
+  if (i < p.rows) rows_of_product<1, Transposed>(p, Rows<false, Scalar>{p.rows - i}, i);
 }
 
 // Columns of `a` that lie far apart push each other out of the cache: rows of it are put side by side first, some
 // columns at a time.
-template <bool Transposed>
-HWY_INLINE void product_by_panels(const SmallProduct& p) {
-  constexpr Index rows = 2 * lanes, most_inner = 128;
-  alignas(64) double aside[rows * most_inner];
+template <bool Transposed, class Scalar>
+HWY_INLINE void product_by_panels(const SmallProduct<Scalar>& p) {
+  constexpr Index rows = 2 * lanes_of<Scalar>, most_inner = small_product_run;
+  alignas(64) Scalar aside[rows * most_inner];
   for (Index k = 0; k < p.inner; k += most_inner)
     for (Index i = 0; i < p.rows; i += rows) {
-      SmallProduct own = p;
+      SmallProduct<Scalar> own = p;
       own.rows = std::min(rows, p.rows - i);
       own.inner = std::min(most_inner, p.inner - k);
       for (Index col = 0; col < own.inner; ++col) {
-        const double* from = p.a + i + (k + col) * p.a_stride;
-        for_each_vector(0, own.rows, [&](auto part, Index row) HWY_ATTR {
+        const Scalar* from = p.a + i + (k + col) * p.a_stride;
+        for_each_vector<Scalar>(0, own.rows, [&](auto part, Index row) HWY_ATTR {
           part.store(part.load(from + row), aside + col * rows + row);
         });
       }
@@ -140,13 +153,20 @@ HWY_INLINE void product_by_panels(const SmallProduct& p) {
     }
 }
 
-void product(const SmallProduct& p) {
+template <class Scalar>
+void product_of(const SmallProduct<Scalar>& p) {
   constexpr Index apart = 48;
-  if (p.a_stride >= apart && p.inner >= apart && p.cols > most_cols) {
-    (p.b_transposed ? product_by_panels<true> : product_by_panels<false>)(p);
+  if (p.inner > small_product_run || (p.a_stride >= apart && p.inner >= apart && p.cols > most_cols)) {
+    p.b_transposed ? product_by_panels<true>(p) : product_by_panels<false>(p);
   } else {
-    (p.b_transposed ? product_by<true> : product_by<false>)(p);
+    p.b_transposed ? product_by<true>(p) : product_by<false>(p);
   }
+}
+void product(const SmallProduct<double>& p) {
+  product_of(p);
+}
+void single_product(const SmallProduct<float>& p) {
+  product_of(p);
 }
 
 // A panel after the other: what the columns before it take away, by a product, then its own columns.
@@ -241,7 +261,8 @@ void lower_inverse(Index n, const double* l, Index l_stride, double* x, Index x_
 
 // By blocks, which stay in cache.
 constexpr Index block = 8;
-HWY_INLINE void transpose_block(const double* HWY_RESTRICT from, Index from_stride, double* HWY_RESTRICT to,
+template <class Scalar>
+HWY_INLINE void transpose_block(const Scalar* HWY_RESTRICT from, Index from_stride, Scalar* HWY_RESTRICT to,
                                 Index to_stride) {
   for (Index k = 0; k < block; ++k)
     for (Index l = 0; l < block; ++l) to[l + k * to_stride] = from[k + l * from_stride];
@@ -261,14 +282,15 @@ void transpose(Index rows, Index cols, const double* a, double* out) {
     }
 }
 
-void mirror(Index n, double* a) {
+template <class Scalar>
+void mirror_of(Index n, Scalar* a) {
   for (Index j = 0; j < n; j += block) {
     const Index cols = std::min(block, n - j);
     for (Index k = 0; k < cols; ++k)
       for (Index l = k + 1; l < cols; ++l) a[j + k + (j + l) * n] = a[j + l + (j + k) * n];
     for (Index i = j + block; i < n; i += block) {
-      const double* from = a + i + j * n;
-      double* to = a + j + i * n;
+      const Scalar* from = a + i + j * n;
+      Scalar* to = a + j + i * n;
       if (i + block <= n) {
         transpose_block(from, n, to, n);
       } else {
@@ -277,6 +299,12 @@ void mirror(Index n, double* a) {
       }
     }
   }
+}
+void mirror(Index n, double* a) {
+  mirror_of(n, a);
+}
+void single_mirror(Index n, float* a) {
+  mirror_of(n, a);
 }
 
 void power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
@@ -303,14 +331,19 @@ HWY_AFTER_NAMESPACE();
 namespace itspace::kernels {
 
 HWY_EXPORT(product);
+HWY_EXPORT(single_product);
 HWY_EXPORT(cholesky);
 HWY_EXPORT(lower_inverse);
 HWY_EXPORT(power);
 HWY_EXPORT(transpose);
 HWY_EXPORT(mirror);
+HWY_EXPORT(single_mirror);
 
-void small_product(const SmallProduct& p) {
+void small_product(const SmallProduct<double>& p) {
   HWY_DYNAMIC_DISPATCH(product)(p);
+}
+void small_product(const SmallProduct<float>& p) {
+  HWY_DYNAMIC_DISPATCH(single_product)(p);
 }
 bool small_cholesky(Index n, double* a, Index stride) {
   return HWY_DYNAMIC_DISPATCH(cholesky)(n, a, stride);
@@ -323,6 +356,9 @@ void small_transpose(Index rows, Index cols, const double* a, double* out) {
 }
 void small_mirror(Index n, double* a) {
   HWY_DYNAMIC_DISPATCH(mirror)(n, a);
+}
+void small_mirror(Index n, float* a) {
+  HWY_DYNAMIC_DISPATCH(single_mirror)(n, a);
 }
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
   HWY_DYNAMIC_DISPATCH(power)(rows, cols, a, x, y, z);

@@ -10,19 +10,23 @@ namespace itspace::kernels {
 
 // c = scale a op(b) + add_scale c, for rows x inner times inner x cols. `a` is read along its columns, so that there is
 // no a'. c shares no memory with a and b but where neither reads what is written.
+template <Storage Scalar>
 struct SmallProduct {
   Index rows, cols, inner;
-  const double* a;
+  const Scalar* a;
   Index a_stride;
-  const double* b;
+  const Scalar* b;
   Index b_stride;
   bool b_transposed;
-  double* c;
+  Scalar* c;
   Index c_stride;
-  double scale = 1, add_scale = 0;
+  Scalar scale = 1, add_scale = 0;
   bool lower = false;  // only what is on and below the diagonal is wanted; above it anything may be written
 };
-void small_product(const SmallProduct& product);
+// Sums over so many columns of `a` are made in one go, and added up after.
+inline constexpr Index small_product_run = 128;
+void small_product(const SmallProduct<double>& product);
+void small_product(const SmallProduct<float>& product);
 
 // The lower triangle of `a` (n x n) becomes the L with LL' = a; what is above it is not touched. False where there is
 // none, or a number is not finite.
@@ -35,6 +39,7 @@ void small_transpose(Index rows, Index cols, const double* a, double* out);
 
 // The lower triangle of the n x n matrix at `a` is copied to its upper one.
 void small_mirror(Index n, double* a);
+void small_mirror(Index n, float* a);
 
 // y = a'x and z = a y, for a rows x cols matrix.
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z);

@@ -15,36 +15,93 @@ Index parts_for_product(double multiply_adds) {
   return parts_for(multiply_adds / 8);
 }
 
-// Each part has some columns of the product, of a lower triangle about the same share.
-void multiply(const SmallProduct& whole) {
+template <Storage Scalar>
+const Scalar* column_of_b(const SmallProduct<Scalar>& p, Index col) {
+  return p.b + col * (p.b_transposed ? 1 : p.b_stride);
+}
+// Between the values of such a column.
+template <Storage Scalar>
+Index step_in_b(const SmallProduct<Scalar>& p) {
+  return p.b_transposed ? p.b_stride : 1;
+}
+
+// Whether row k of op(b) is zero.
+template <Storage Scalar>
+bool is_zero_row(const SmallProduct<Scalar>& p, Index k) {
+  const Scalar* row = p.b + k * step_in_b(p);
+  const Index apart = p.b_transposed ? 1 : p.b_stride;
+  for (Index j = 0; j < p.cols; ++j)
+    if (row[j * apart] != 0) return false;
+  return true;
+}
+// Whether row i of `a` is zero.
+template <Storage Scalar>
+bool is_zero_row_of_a(const SmallProduct<Scalar>& p, Index i) {
+  for (Index k = 0; k < p.inner; ++k)
+    if (p.a[i + k * p.a_stride] != 0) return false;
+  return true;
+}
+
+// The product without the rows of zeros that op(b) begins and ends with, and without those of `a` beside what is left:
+// rows of c that are zero are set here, and the product is of the others.
+template <Storage Scalar>
+void product_without_zeros(SmallProduct<Scalar> p) {
+  const auto zero = [&](Index begin, Index end) {
+    for (Index j = 0; j < p.cols; ++j)
+      for (Index i = begin; i < end; ++i) {
+        Scalar& value = p.c[i + j * p.c_stride];
+        value = p.add_scale == 0 ? 0 : p.add_scale * value;
+      }
+  };
+  while (p.inner > 0 && is_zero_row(p, p.inner - 1)) --p.inner;
+  // In whole runs: sums of other runs would be other sums.
+  Index first = 0;
+  while (first < p.inner && is_zero_row(p, first)) ++first;
+  first = first / small_product_run * small_product_run;
+  p.inner -= first;
+  p.a += first * p.a_stride;
+  p.b += first * step_in_b(p);
+  Index below = p.rows, above = 0;
+  while (below > 0 && is_zero_row_of_a(p, below - 1)) --below;
+  while (above < below && is_zero_row_of_a(p, above)) ++above;
+  zero(below, p.rows);
+  zero(0, above);
+  if (above == below) return;
+  p.rows = below - above;
+  p.a += above;
+  p.c += above;
+  small_product(p);
+}
+
+// By groups of columns, each a part; of a lower triangle, what is below a group's first row.
+template <Storage Scalar>
+void multiply(const SmallProduct<Scalar>& whole) {
   const double work =
       static_cast<double>(whole.rows) * static_cast<double>(whole.cols) * static_cast<double>(whole.inner);
-  const Index parts = parts_for_product(whole.lower ? work / 2 : work);
-  if (parts == 1) {
+  const Index threads = parts_for_product(whole.lower ? work / 2 : work);
+  constexpr Index lanes = 8, fewest = 24, most = 64;
+  if (whole.cols <= most && threads == 1) {
     small_product(whole);
     return;
   }
-  constexpr Index group = 8;
-  const auto cut = [&](Index part) {
-    const double share = static_cast<double>(part) / static_cast<double>(parts);
-    const double columns = (whole.lower ? 1 - std::sqrt(1 - share) : share) * static_cast<double>(whole.cols);
-    return part == parts ? whole.cols : static_cast<Index>(columns) / group * group;
-  };
-  run_parts(parts, [&](Index part) {
-    const Index begin = cut(part), end = cut(part + 1);
-    if (begin >= end) return;
-    SmallProduct own = whole;
-    const Index above = whole.lower ? begin : 0;
+  // Small enough for all threads to end together, and large enough to be worth its copy of `a`.
+  const Index wanted = whole.cols / (4 * threads) / lanes * lanes;
+  const Index group = threads == 1 ? most : std::clamp(wanted, fewest, most);
+  run_parts((whole.cols + group - 1) / group, threads, [&](Index part) {
+    const Index begin = part * group, above = whole.lower ? begin : 0;
+    SmallProduct<Scalar> own = whole;
     own.rows -= above;
     own.a += above;
-    own.cols = end - begin;
-    own.b += begin * (whole.b_transposed ? 1 : whole.b_stride);
+    own.cols = std::min(group, whole.cols - begin);
+    own.b = column_of_b(whole, begin);
     own.c += above + begin * whole.c_stride;
-    small_product(own);
+    product_without_zeros(own);
   });
 }
 
-SmallProduct product_of(const Small& a, const Small& b, bool b_transposed, Small& out) {
+template <Storage Scalar>
+SmallProduct<Scalar> product_of(const SmallOf<Scalar>& a, const SmallOf<Scalar>& b, bool b_transposed,
+                                SmallOf<Scalar>& out) {
   return {.rows = a.rows(),
           .cols = b_transposed ? b.rows() : b.cols(),
           .inner = a.cols(),
@@ -60,9 +117,17 @@ SmallProduct product_of(const Small& a, const Small& b, bool b_transposed, Small
 // Below this what a half saves is lost in copying it to the other.
 constexpr Index fewest_for_half = 48;
 
+template <Storage Scalar>
+void multiply_symmetric(SmallProduct<Scalar> product, SmallOf<Scalar>& out) {
+  product.lower = out.rows() >= fewest_for_half;
+  multiply(product);
+  if (product.lower) small_mirror(out.rows(), out.data());
+}
+
 }  // namespace
 
-void multiply_into(const Small& a, const Small& b, Small& out) {
+template <Storage Scalar>
+void multiply_into(const SmallOf<Scalar>& a, const SmallOf<Scalar>& b, SmallOf<Scalar>& out) {
   out.resize(a.rows(), b.cols());
   multiply(product_of(a, b, false, out));
 }
@@ -89,24 +154,35 @@ Small transposed(const Small& a) {
   return out;
 }
 
-void outer_square(const Small& a, Small& out) {
+template <Storage Scalar>
+void outer_square(const SmallOf<Scalar>& a, SmallOf<Scalar>& out) {
   out.resize(a.rows(), a.rows());
-  SmallProduct product = product_of(a, a, true, out);
-  product.lower = a.rows() >= fewest_for_half;
-  multiply(product);
-  if (product.lower) small_mirror(out.rows(), out.data());
+  multiply_symmetric(product_of(a, a, true, out), out);
 }
 
-void quadratic(const Small& a, double shift, double factor, double scale, Small& out) {
-  out = a;
-  SmallProduct product = product_of(a, a, false, out);
-  product.scale = scale;
-  product.add_scale = factor;
-  product.lower = a.rows() >= fewest_for_half;
-  multiply(product);
-  if (product.lower) small_mirror(out.rows(), out.data());
-  out.diagonal().array() += shift;
+void symmetric_times_transposed(const Small& a, const Small& b, Small& out) {
+  out.resize(a.rows(), b.rows());
+  multiply_symmetric(product_of(a, b, true, out), out);
+  if (out.rows() < fewest_for_half) out = 0.5 * (out + out.transpose()).eval();
 }
+
+template <Storage Scalar>
+void quadratic(const SmallOf<Scalar>& a, double shift, double factor, double scale, SmallOf<Scalar>& out) {
+  out = a;
+  SmallProduct<Scalar> product = product_of(a, a, false, out);
+  product.scale = static_cast<Scalar>(scale);
+  product.add_scale = static_cast<Scalar>(factor);
+  multiply_symmetric(product, out);
+  out.diagonal().array() += static_cast<Scalar>(shift);
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                              \
+  template void multiply_into(const SmallOf<Scalar>&, const SmallOf<Scalar>&, SmallOf<Scalar>&); \
+  template void outer_square(const SmallOf<Scalar>&, SmallOf<Scalar>&);                          \
+  template void quadratic(const SmallOf<Scalar>&, double, double, double, SmallOf<Scalar>&);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
 
 double estimated_norm(const Small& a) {
   constexpr int powers = 3;

@@ -7,6 +7,7 @@
 #include "kernels/small_products.hpp"
 
 #include <itspace/random.hpp>
+#include <itspace/threads.hpp>
 
 #include "each_kernel.hpp"
 
@@ -69,6 +70,58 @@ TEST(SmallDense, SymmetricOnesAreSymmetricToTheLastBit) {
       EXPECT_LE((polynomial - expected).norm(), 16 * size_of(n) * eps * (1 + square.squaredNorm()));
     }
   });
+}
+
+TEST(SmallDense, ProductsInSinglePrecision) {
+  using Single = kernels::SmallOf<float>;
+  constexpr double eps32 = std::numeric_limits<float>::epsilon();
+  kernels::with_each_kernel([&] {
+    for (const Index n : {1, 9, 47, 70, 200}) {
+      const Single a = normal(n, n + 3, 1).cast<float>(), b = normal(n + 3, n, 2).cast<float>();
+      Single product, square, polynomial;
+      kernels::multiply_into(a, b, product);
+      const Small wide_a = a.cast<double>(), wide_b = b.cast<double>();
+      EXPECT_LE((product.cast<double>() - wide_a * wide_b).norm(), size_of(n) * eps32 * wide_a.norm() * wide_b.norm());
+      kernels::outer_square(a, square);
+      EXPECT_EQ(square, Single(square.transpose()));
+      EXPECT_LE((square.cast<double>() - wide_a * wide_a.transpose()).norm(),
+                size_of(n) * eps32 * wide_a.squaredNorm());
+      kernels::quadratic(square, 0.5, 2, -3, polynomial);
+      EXPECT_EQ(polynomial, Single(polynomial.transpose()));
+      const Small s = square.cast<double>(), expected = 0.5 * Small::Identity(n, n) + 2 * s - 3 * s * s;
+      EXPECT_LE((polynomial.cast<double>() - expected).norm(), 4 * size_of(n) * eps32 * (1 + s.squaredNorm()));
+    }
+  });
+}
+
+// Blocks of zeros are left out of a product, which is the same to the last bit on any number of threads.
+TEST(SmallDense, ProductsOfTriangles) {
+  for (const Index n : {20, 100, 257, 400}) {
+    const Small dense = normal(n, n, 1);
+    const Small lower = normal(n, n, 2).triangularView<Eigen::Lower>();
+    const Small upper = normal(n, n, 3).triangularView<Eigen::Upper>();
+    const Small diagonal = Small(normal(n, 1, 4).col(0).asDiagonal()), zero = Small::Zero(n, n);
+    for (const Small& a : {dense, lower, upper, diagonal, zero})
+      for (const Small& b : {dense, lower, upper, diagonal, zero}) {
+        const double unit = 4 * size_of(n) * eps * a.norm() * b.norm();
+        const Small product = kernels::times(a, b), transposed = kernels::times_transposed(a, b);
+        EXPECT_LE((product - a * b).norm(), unit);
+        EXPECT_LE((transposed - a * b.transpose()).norm(), unit);
+        const ThreadScope one(1);
+        EXPECT_EQ(kernels::times(a, b), product);
+        EXPECT_EQ(kernels::times_transposed(a, b), transposed);
+      }
+  }
+}
+
+TEST(SmallDense, ProductsThatAreSymmetric) {
+  for (const Index n : {7, 48, 130}) {
+    const Small a = normal(n, n, 1), b = (a * a.transpose()).eval() * a;  // a b' is symmetric
+    Small out;
+    kernels::symmetric_times_transposed(a, b, out);
+    EXPECT_EQ(out, Small(out.transpose()));
+    EXPECT_LE((out - a * b.transpose()).norm(), 8 * size_of(n) * eps * a.norm() * b.norm());
+  }
 }
 
 TEST(SmallDense, TrianglesAndTheirInverses) {
