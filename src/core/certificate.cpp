@@ -3,8 +3,8 @@
 
 #include "kernels/small_products.hpp"
 
+#include "core/certificate_by_products.hpp"
 #include "core/lapack.hpp"
-#include "core/polar.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -21,9 +21,6 @@ constexpr double mixed_safely = 30;
 
 // Decompositions of fewer columns cost less than the products that replace them.
 constexpr Index fewest_for_products = 4;
-
-// Columns that are orthonormal to this have their norm bounded rather than computed.
-constexpr double near_orthonormal = 1e-11;
 
 // The power of two just above |x|, as an exponent; 0 for x = 0.
 int exponent_of(double x) {
@@ -85,90 +82,7 @@ double doubt_of(double energy, double noise, bool of_roots) {
   return of_roots ? 2 * std::sqrt(ratio) + ratio : ratio;
 }
 
-// What make_certificate has brought to order one.
-struct ScaledData {
-  const Small &theta, &coordinates;         // as they came
-  const Small &scaled_coordinates, &lower;  // lower: C'
-  int half, other;                          // by which powers of two theta (twice) and coordinates were divided
-  double unit;
-};
-
-// How finely 2 tr H is known: | ||K||_* - tr H | <= ||(H - H')/2||_* where the polar factor is not exact.
-double uncertainty_of(const PolarMeasures& measures, Index r) {
-  const double size = static_cast<double>(r);
-  return 4 * size * eps64 * measures.largest + 2 * std::sqrt(size) * measures.asymmetry + 2 * measures.rounding;
-}
-
-// A matrix with the singular values of K^(-1), at least to a few digits, from K'; empty where K is too ill-conditioned.
-Small inverse_like(const ScaledData& data, const Basis& basis, const Small& lower_inverted, const Small& k_transposed) {
-  if (k_transposed.rows() != k_transposed.cols()) return inverse_root(k_transposed);
-  return std::ldexp(1.0, data.other) * kernels::times_transposed(basis.inverse, lower_inverted);
-}
-
-// The same certificate without a decomposition, where every direction is seen far above its rounding: the polar factor
-// P of K = C c by products, of the transposed matrices, which are multiplied as they lie. Any orthonormal directions
-// will do, so they are those of the columns: m = C^(-1) P. The rounding of theta, of norm `noise`, is that of m'theta
-// m, so that column i is in doubt by noise ||m_i||^2 (which is noise/h_i for singular directions, ||C^(-1) u_i||^2
-// being 1/h_i), and sum_i s_i noise/h_i = noise <m, c>.
-// False where a direction may be null, or where the products did not converge.
-bool certify_by_products(const ScaledData& data, const Basis& basis, const NullRule& rule, Certificate& certificate) {
-  const Index r = data.coordinates.cols();
-  const Small k = kernels::transposed_times(data.scaled_coordinates, data.lower);  // K'
-  const Small lower_inverted = lower_inverse(data.lower);                          // C^(-1)'
-  const Small k_inverse = inverse_like(data, basis, lower_inverted, k);
-  if (k_inverse.size() == 0) return false;
-  // 1/||K^(-1)||_F <= s_r; the basis is inverted to a few digits only.
-  Small polar;
-  if (!polar_by_products(k, 0.9 / k_inverse.norm(), polar)) return false;
-  const Small h = kernels::times_transposed(polar, k);  // P'K: symmetric, with the singular values of K
-  const double asymmetry = 0.5 * (h - kernels::transposed(h)).norm();
-  const double largest = kernels::estimated_norm(h), smallest = 1 / kernels::estimated_norm(k_inverse);
-
-  const Small columns = std::ldexp(1.0, -data.half) * kernels::transposed(kernels::times(polar, lower_inverted));
-  const SmallVector squares = columns.colwise().squaredNorm();
-  // On the gram route the basis is Y times a number, and G is rounded at Y's longest direction.
-  const double longest_squared =
-      rule.of_columns ? 1.1 * kernels::estimated_norm(basis.y_gram) * basis.inverse(0, 0) * basis.inverse(0, 0) : 1.0;
-  const double noise = rule.noise * longest_squared;
-  // ||Y v_i|| >= s_i/||Sigma||^(1/2), and noise is at least 2 eps ||Sigma||, rule.length 4 eps.
-  const double shortest = data.unit * smallest / std::sqrt(2 * rule.noise / rule.length);
-  constexpr double most_doubt = 1e-2, clear = 4;
-  // The energies are at least 1/||m||^2; the norm is estimated from below.
-  const double most_inverse = std::min(squares.sum(), 2 * std::pow(kernels::estimated_norm(columns), 2));
-  const bool all_seen = noise * most_inverse <= most_doubt && smallest > clear * rule.relative * largest &&
-                        shortest > clear * rule.length * std::sqrt(basis.y_squared);
-  if (!all_seen) return false;
-
-  certificate.rank = r;
-  certificate.by_products = true;
-  certificate.nuclear_norm = data.unit * h.trace();
-  certificate.null_directions.resize(r, 0);
-  certificate.condition = (largest / smallest) * (largest / smallest);
-  certificate.directions.setIdentity(r, r);
-  certificate.doubt = (noise * squares).cwiseMax(eps64);
-  certificate.uncertainty = uncertainty_of({.largest = data.unit * largest,
-                                            .asymmetry = data.unit * asymmetry,
-                                            .rounding = noise * columns.cwiseProduct(data.coordinates).sum()},
-                                           r);
-  certificate.seen = columns;
-  measure_certificate(data.theta, data.coordinates,
-                      {columns, certificate.directions, SmallVector::Ones(r), certificate.doubt, SmallVector::Zero(r)},
-                      certificate);
-  return certificate.finite && certificate.orthogonality <= near_orthonormal;
-}
-
 }  // namespace
-
-Certificate certificate_of(const PolarMeasures& measures, Index r) {
-  Certificate certificate;
-  certificate.rank = r;
-  certificate.by_products = true;
-  certificate.nuclear_norm = measures.nuclear_norm;
-  certificate.orthogonality = measures.orthogonality;
-  certificate.feasibility = std::sqrt(1 + measures.orthogonality);  // lambda_max(I + E) <= 1 + ||E||
-  certificate.uncertainty = uncertainty_of(measures, r);
-  return certificate;
-}
 
 void make_certificate(const Small& theta_in, const Small& coordinates_in, const Basis& basis, const NullRule& rule,
                       double regularization, Certificate& certificate, bool may_use_products) {
@@ -192,8 +106,7 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
   if (!certificate.finite) return;
   if (may_use_products && q >= r && r >= fewest_for_products && !root.is_singular() && regularization == 0 &&
       !rule.of_roots && basis.direct) {
-    const ScaledData scaled{theta_in, coordinates_in, coordinates, root.c_transposed(), half, other, unit};
-    if (certify_by_products(scaled, basis, rule, certificate)) return;
+    if (certify_by_products({theta, coordinates, root.c_transposed(), half, other}, basis, rule, certificate)) return;
     make_empty(q, r, certificate);
   }
   Svd k;
@@ -246,6 +159,16 @@ void make_certificate(const Small& theta_in, const Small& coordinates_in, const 
       certificate);
 }
 
+// Gershgorin's bound, scaled so that the rounding of doubtful directions (a_ij is about (d_i d_j)^(1/2)) shortens them
+// and not the healthy ones.
+SmallVector feasibility_bounds(const Small& a, const SmallVector& doubt) {
+  const SmallVector roots = doubt.cwiseSqrt();
+  const SmallVector shares = a.cwiseAbs() * roots.cwiseInverse();
+  SmallVector bounds(a.rows());
+  for (Index i = 0; i < a.rows(); ++i) bounds(i) = a(i, i) + roots(i) * (shares(i) - std::abs(a(i, i)) / roots(i));
+  return bounds;
+}
+
 void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
                          Certificate& certificate) {
   const Small theta_columns = kernels::times(theta, parts.columns);
@@ -267,38 +190,32 @@ void measure_certificate(const Small& theta, const Small& coordinates, const Cer
     certificate.feasibility = std::sqrt(std::max(0.0, values.maxCoeff()));
   }
 
-  // diag(f) a diag(f) <= I for f_i^-2 = max(1, a_ii + sum_j |a_ij| (d_i/d_j)^(1/2)): Gershgorin's bound, scaled so that
-  // the rounding of doubtful directions (a_ij is about (d_i d_j)^(1/2)) shortens them and not the healthy ones.
-  const SmallVector roots = parts.doubt.cwiseSqrt();
-  const SmallVector shares = a.cwiseAbs() * roots.cwiseInverse();
-  SmallVector lengths = parts.weights;
-  for (Index i = 0; i < lengths.size(); ++i) {
-    const double bound = a(i, i) + roots(i) * (shares(i) - std::abs(a(i, i)) / roots(i));
-    lengths(i) /= std::sqrt(std::max(1.0, bound + parts.weights(i) * parts.weights(i) * parts.margin(i)));
-  }
+  SmallVector bounds = feasibility_bounds(a, parts.doubt);
+  bounds += parts.weights.cwiseAbs2().cwiseProduct(parts.margin);
+  const SmallVector lengths = parts.weights.cwiseQuotient(bounds.cwiseMax(1.0).cwiseSqrt());
   certificate.served = parts.columns * lengths.asDiagonal();
   certificate.served_directions = parts.directions;
-  certificate.m =
-      certificate.by_products ? certificate.served : kernels::times(certificate.served, parts.directions.transpose());
+  certificate.m = kernels::times(certificate.served, parts.directions.transpose());
   const SmallVector sizes = certificate.served.colwise().norm();
-  certificate.graded =
-      !certificate.by_products && sizes.size() > 0 && sizes.maxCoeff() > mixed_safely * sizes.minCoeff();
-  const Small served = certificate.by_products ? coordinates : kernels::times(coordinates, parts.directions);
+  certificate.graded = sizes.size() > 0 && sizes.maxCoeff() > mixed_safely * sizes.minCoeff();
+  const Small served = kernels::times(coordinates, parts.directions);
   const double reached = lengths.dot(theta_columns.cwiseProduct(served).colwise().sum().transpose());
   certificate.gap = std::max(0.0, certificate.nuclear_norm - reached);
 }
 
 double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate) {
-  const Index q = w_gram.rows();
-  const Small served = certificate.served.topRows(q);
-  const SmallVector images = served.cwiseProduct(kernels::times(w_gram, served)).colwise().sum();
+  const Small served = certificate.served.topRows(w_gram.rows());
+  const SmallVector squares = served.cwiseProduct(kernels::times(w_gram, served)).colwise().sum();
+  return promise_doubt(SmallVector(squares.cwiseMax(0.0).cwiseSqrt()), basis, certificate);
+}
+
+double promise_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate) {
   const SmallVector lengths =
       certificate.by_products ? basis.lengths_of_columns() : basis.lengths(certificate.directions);
   double doubt = 0;
   for (Index i = 0; i < certificate.rank; ++i) {
-    const double image = std::sqrt(std::max(0.0, images(i)));
     // Twice: what directions share is as uncertain as they are.
-    doubt += 2 * certificate.doubt(i) * image * std::max(image, lengths(i));
+    doubt += 2 * certificate.doubt(i) * images(i) * std::max(images(i), lengths(i));
   }
   return std::isfinite(doubt) ? doubt : 0;
 }

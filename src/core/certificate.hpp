@@ -31,6 +31,7 @@ struct NullRule {
   bool of_columns = false;  // G = Y'Sigma Y itself was formed: its rounding is that of Y's longest direction
   double length = 0;
   double relative = 0;
+  bool single_precision = false;  // the blocks are: a gap of some millionths of their rounding is none
 };
 
 struct Certificate {
@@ -43,7 +44,7 @@ struct Certificate {
   SmallVector doubt;        // of the seen directions: the share of h_i that may be rounding
   Small null_directions;    // r x (r - rank), orthonormal
   Index rank = 0;
-  double nuclear_norm = 0;   // tr(G^(1/2)) over the seen directions
+  double nuclear_norm = 0;   // tr(G^(1/2)) over the seen directions, or what products reached of it
   double gap = 0;            // eps = nuclear_norm - tr(m' theta c) >= 0
   double feasibility = 0;    // ||X m||_2 before normalisation
   double orthogonality = 0;  // ||m' theta m - P||_F, P the projector on the directions that m serves
@@ -52,19 +53,6 @@ struct Certificate {
   bool by_products = false;  // made without a decomposition: the directions are those of the columns
   bool finite = true;
 };
-
-// What is measured of a polar factor P of K = C c that was made by products, H = P'K being symmetric but for its
-// rounding; where the matrices are elsewhere (in lanes, on a device) this is all that is known of them.
-struct PolarMeasures {
-  double nuclear_norm = 0;   // tr H
-  double largest = 0;        // singular value of K
-  double asymmetry = 0;      // ||(H - H')/2||_F
-  double orthogonality = 0;  // as in Certificate
-  double rounding = 0;       // of tr H by that of the energies: sum_i s_i noise/h_i
-};
-
-// Such a certificate of r columns, without its matrices and its gap: every direction is seen, and nearly orthonormal.
-ITSPACE_API Certificate certificate_of(const PolarMeasures& measures, Index r);
 
 // F(Y) = ||Y||^2 + tr Sigma - 2 tr(G^(1/2)), and how finely it is known: the rounding of its sums, and of tr(G^(1/2)).
 inline double objective_of(const Certificate& certificate, double y_squared, double target_trace) {
@@ -76,8 +64,7 @@ inline double resolution_of(const Certificate& certificate, double y_squared, do
 
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.
 // A certificate of an operator route, where X is Sigma^(1/2) Q and ||Q x|| = ||x||, may be made of products instead of
-// a decomposition: as good where all directions are far above their rounding, but for a gap of some hundred roundings,
-// and with an estimate (from below) of the condition number.
+// a decomposition (certificate_by_products.hpp).
 ITSPACE_API void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis,
                                   const NullRule& rule, double regularization, Certificate& certificate,
                                   bool may_use_products = false);
@@ -91,6 +78,12 @@ struct CertificateParts {
   SmallVector margin;  // p: by how much more than measured a column may be too long (squared); it is shortened for that
 };
 
+// b such that diag(b)^(-1/2) a diag(b)^(-1/2) <= I, for a symmetric `a` that is nearly I.
+SmallVector feasibility_bounds(const Small& a, const SmallVector& doubt);
+
+// Columns that are orthonormal to this have their norm bounded rather than computed.
+inline constexpr double near_orthonormal = 1e-11;
+
 // Measures the parts against theta and c, whatever they are: sets feasibility, orthogonality and gap, and m with each
 // direction shortened so that ||X m||_2 <= 1.
 ITSPACE_API void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
@@ -99,5 +92,7 @@ ITSPACE_API void measure_certificate(const Small& theta, const Small& coordinate
 // Where energies are known to a share d_i, Q v_i may be too long by d_i/2, which spoils the promise of a step to Y+ by
 // sum_i d_i ||B v_i|| ||Y+ v_i||: this, for the worse of Y+ = B and Y+ = Y. w_gram = W'W for the W with B = W m.
 ITSPACE_API double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate);
+// The same from the lengths ||B v_i||.
+ITSPACE_API double promise_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate);
 
 }  // namespace itspace

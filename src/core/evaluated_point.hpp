@@ -52,6 +52,7 @@ struct EvaluatedPoint {
     rule.noise = data.target_norm * of_products;
     if (route == Route::root) rule.noise *= static_cast<double>(dim);
     rule.length = 4 * eps;
+    rule.single_precision = eps > std::numeric_limits<double>::epsilon();
     // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
     constexpr double eps64 = std::numeric_limits<double>::epsilon();
     rule.relative = route == Route::gram ? std::sqrt(30 * eps64) : 30 * eps64;

@@ -78,35 +78,86 @@ std::span<const OddPolynomial> polar_polynomials() {
   return polynomials;
 }
 
-bool polar_by_products(const Small& k, double smallest, Small& polar) {
-  const std::span<const OddPolynomial> polynomials = polar_polynomials();
-  polar = k;
-  Small squared, polynomial, next_polar;
-  std::size_t next = 0;
-  double scale = 1;
-  for (bool first = true; first || next < polynomials.size(); ++next, first = false) {
-    kernels::outer_square(polar, squared);  // XX'
-    if (first) {
-      // ||X||_2 <= ||(XX')^2||_F^(1/4).
-      kernels::outer_square(squared, polynomial);
-      const double bound = std::sqrt(std::sqrt(polynomial.norm()));
-      if (!std::isfinite(bound) || !(bound > 0) || !(smallest * most_polar_condition >= bound)) return false;
-      scale = 1 / bound;
-      while (next + 1 < polynomials.size() && polynomials[next + 1].lowest <= smallest * scale) ++next;
-    }
-    const OddPolynomial& p = polynomials[next];
-    // Of X/bound in the first round; 1 elsewhere.
-    const double linear = p.b * scale * scale * scale, quadratic = p.c * scale * scale * scale * scale * scale;
-    if (first) {
-      polynomial = quadratic * polynomial + linear * squared;
-      polynomial.diagonal().array() += p.a * scale;
-    } else {
-      kernels::quadratic(squared, p.a, linear, quadratic, polynomial);
-    }
-    scale = 1;
-    kernels::multiply_into(polynomial, polar, next_polar);
-    polar.swap(next_polar);
+namespace {
+
+// k over a bound of its norm, and one polynomial applied to it: the one to begin with, of those that make(lowest) gives
+// for singular values from there on. False where k is too ill-conditioned, or not finite.
+template <Storage Scalar, class Make>
+bool begin_polar(const Small& k, double smallest, double most_condition, const Make& make,
+                 std::span<const OddPolynomial>& left, kernels::SmallOf<Scalar>& x) {
+  const double size = k.size() > 0 ? k.cwiseAbs().maxCoeff() : 0;
+  if (!(size > 0) || !std::isfinite(size)) return false;
+  // To order one, for the range of the type.
+  const double unit = std::ldexp(1.0, -std::ilogb(size));
+  const kernels::SmallOf<Scalar> scaled = (unit * k).template cast<Scalar>();
+  kernels::SmallOf<Scalar> squared, fourth;
+  kernels::outer_square(scaled, squared);
+  kernels::outer_square(squared, fourth);
+  const double bound = std::sqrt(std::sqrt(static_cast<double>(fourth.norm())));  // ||k||_2 <= ||(kk')^2||_F^(1/4)
+  if (!std::isfinite(bound) || !(bound > 0) || !(unit * smallest * most_condition >= bound)) return false;
+  left = make(std::min(unit * smallest / bound, 0.5));
+  // The first one has its powers already.
+  const OddPolynomial& p = left.front();
+  const double scale = 1 / bound, cube = scale * scale * scale;
+  const auto fifth = static_cast<Scalar>(p.c * cube * scale * scale), third = static_cast<Scalar>(p.b * cube);
+  kernels::SmallOf<Scalar> polynomial = fifth * fourth + third * squared;
+  polynomial.diagonal().array() += static_cast<Scalar>(p.a * scale);
+  kernels::multiply_into(polynomial, scaled, x);
+  left = left.subspan(1);
+  return true;
+}
+
+// X <- p(X) for all of them.
+template <Storage Scalar>
+void apply_polynomials(std::span<const OddPolynomial> polynomials, kernels::SmallOf<Scalar>& x) {
+  kernels::SmallOf<Scalar> squared, polynomial, moved;
+  for (const OddPolynomial& p : polynomials) {
+    kernels::outer_square(x, squared);  // XX'
+    kernels::quadratic(squared, p.a, p.b, p.c, polynomial);
+    kernels::multiply_into(polynomial, x, moved);
+    x.swap(moved);
   }
+}
+
+}  // namespace
+
+bool polar_by_products(const Small& k, double smallest, Small& polar) {
+  std::span<const OddPolynomial> left;
+  const auto from_table = [](double lowest) {
+    std::span<const OddPolynomial> table = polar_polynomials();
+    while (table.size() > 1 && table[1].lowest <= lowest) table = table.subspan(1);
+    return table;
+  };
+  if (!begin_polar<double>(k, smallest, most_polar_condition, from_table, left, polar)) return false;
+  apply_polynomials<double>(left, polar);
+  return true;
+}
+
+bool single_polar_by_products(const Small& k, double smallest, Small& polar) {
+  // The polynomials for small singular values have large coefficients of both signs, in which single precision would
+  // lose two digits: they are applied in double. What is left when one begins `enough` close to 1 is below the
+  // rounding. The cushion is a thousand roundings.
+  constexpr double steep = 1e-3, enough = 1e-6, cushion = 1.001;
+  std::vector<OddPolynomial> own;  // no more of them than are needed
+  const auto make = [&](double lowest) {
+    own = polar_polynomials_from(lowest, cushion);
+    while (own.size() > 1 && 1 - own.back().lowest <= enough) own.pop_back();
+    return std::span<const OddPolynomial>(own);
+  };
+  std::span<const OddPolynomial> left;
+  kernels::SmallOf<float> x;
+  if (smallest > 2 * steep * k.norm()) {
+    if (!begin_polar<float>(k, smallest, most_single_condition, make, left, x)) return false;
+  } else {
+    if (!begin_polar<double>(k, smallest, most_single_condition, make, left, polar)) return false;
+    std::size_t steep_ones = 0;
+    while (steep_ones < left.size() && left[steep_ones].lowest < steep) ++steep_ones;
+    apply_polynomials<double>(left.first(steep_ones), polar);
+    left = left.subspan(steep_ones);
+    x = polar.cast<float>();
+  }
+  apply_polynomials<float>(left, x);
+  polar = x.cast<double>();
   return true;
 }
 

@@ -30,13 +30,16 @@ struct OddPolynomial {
 ITSPACE_API std::vector<OddPolynomial> polar_polynomials_from(double lowest, double cushion);
 ITSPACE_API std::span<const OddPolynomial> polar_polynomials();  // from 1/2 over the condition number below
 
-// The largest condition number that polar_by_products takes.
-inline constexpr double most_polar_condition = 1e6;
+// The largest condition numbers that polar_by_products takes, and the one in single precision.
+inline constexpr double most_polar_condition = 1e6, most_single_condition = 3e4;
 
 // polar = (kk')^(-1/2) k for a k with no more rows than columns, which has orthonormal rows. `smallest` is a lower
-// bound of k's singular values. False where k is too ill-conditioned, or not finite. @pre entries whose fourth powers
-// are numbers.
+// bound of k's singular values; where it is above one of them, the rows are the less orthonormal. False where k is too
+// ill-conditioned, or not finite. @pre entries whose fourth powers are numbers.
 bool polar_by_products(const Small& k, double smallest, Small& polar);
+// The same with most products in single precision: orthonormal to some of its roundings, and turned against the true
+// one by as many in the directions of large singular values, by that times the condition number in the others.
+bool single_polar_by_products(const Small& k, double smallest, Small& polar);
 
 // L^(-1) for kk' = LL', k with no more rows than columns: a matrix with the inverse singular values of k, to a percent.
 // Rounding moves the eigenvalues of kk' by no more than (cols + 2 rows) eps ||k||^2; the matrix is empty where the

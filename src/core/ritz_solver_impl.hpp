@@ -253,6 +253,7 @@ std::optional<Status> RitzSolver<S>::certify(double noise) {
   NullRule rule;
   rule.noise = noise * product_.energy_noise() * point_.data.target_norm;
   rule.length = 4 * eps();
+  rule.single_precision = std::same_as<Scalar, float>;
   rule.relative = 30 * ritz_detail::eps64;
   make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, rule, 0, point_.certificate, true);
   if (!point_.certificate.finite || !std::isfinite(recorder_.target_trace())) return Status::not_finite;

@@ -4,6 +4,7 @@
 #include "kernels/lanes.hpp"
 #include "kernels/step_sweeps.hpp"
 
+#include "core/certificate_by_products.hpp"
 #include "core/paper_solver.hpp"
 #include "core/polar.hpp"
 #include "core/recorder.hpp"

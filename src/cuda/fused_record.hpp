@@ -6,6 +6,7 @@
 
 #include <itspace/align.hpp>
 
+#include "core/certificate_by_products.hpp"
 #include "core/recorder.hpp"
 #include "cuda/fused.hpp"
 

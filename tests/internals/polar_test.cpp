@@ -54,6 +54,27 @@ TEST(Polar, IsThePolarFactor) {
       }
 }
 
+// In single precision: orthonormal to some of its roundings, and of what is turned only the square is lost.
+TEST(Polar, InSinglePrecision) {
+  constexpr double eps32 = std::numeric_limits<float>::epsilon();
+  for (const Index n : {1, 17, 64, 200})
+    for (const double condition : {1.0, 1.5, 50.0, 1e3, 1e4})
+      for (const double size : {1.0, 1e-30, 1e30}) {
+        const SmallVector s = size * spectrum(n, condition);
+        const Small k = orthogonal(n, 1) * s.asDiagonal() * orthogonal(n, 2).transpose();
+        Small polar;
+        ASSERT_TRUE(single_polar_by_products(k, 0.5 * s(n - 1), polar)) << n << ", " << condition << ", " << size;
+        const double unit = 30 * std::sqrt(static_cast<double>(n)) * eps32;
+        EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), unit) << n << ", " << condition;
+        const Small h = polar.transpose() * k;
+        EXPECT_LE((h - h.transpose()).norm(), unit * s(0)) << n << ", " << condition;
+      }
+  Small polar;
+  EXPECT_FALSE(single_polar_by_products(Small::Identity(3, 3), 1e-5, polar));
+  EXPECT_FALSE(single_polar_by_products(Small::Zero(3, 3), 1, polar));
+  EXPECT_FALSE(single_polar_by_products(Small::Constant(3, 3, std::numeric_limits<double>::quiet_NaN()), 1, polar));
+}
+
 // A wide one has orthonormal rows.
 TEST(Polar, OfWideMatrices) {
   for (const Index n : {1, 16, 50}) {
@@ -179,6 +200,40 @@ TEST(Polar, ACertificateByProductsIsThatOfTheDecomposition) {
             EXPECT_LE((quick.m - exact.m).norm() * size,
                       100 * double(r) * eps * std::sqrt(exact.condition) * exact.m.norm() * size);
           }
+}
+
+// Made in single precision for blocks of single precision: feasible, its nuclear norm within what it says, its gap the
+// loss, and both far below the rounding of the blocks.
+TEST(Polar, ACertificateInSinglePrecisionSaysWhatItLoses) {
+  constexpr double eps32 = std::numeric_limits<float>::epsilon();
+  for (const Index r : {32, 64, 200})
+    for (const double spread : {1.0, 100.0, 1e3})
+      for (const double condition : {1.0, 30.0})
+        for (const bool scaled : {false, true}) {
+          if (scaled && spread * condition * condition > 1e3) continue;
+          SCOPED_TRACE(testing::Message() << r << ", " << spread << ", " << condition << ", " << scaled);
+          const Large at(r, spread, condition, scaled);
+          NullRule rule{.noise = 2 * eps32, .length = 4 * eps32, .relative = scaled ? 1e-7 : 30 * eps};
+          rule.of_columns = scaled;
+          Certificate exact, in_double, in_single;
+          make_certificate(at.theta, at.coordinates, at.basis, rule, 0, exact);
+          make_certificate(at.theta, at.coordinates, at.basis, rule, 0, in_double, true);
+          rule.single_precision = true;
+          make_certificate(at.theta, at.coordinates, at.basis, rule, 0, in_single, true);
+          ASSERT_TRUE(in_single.by_products);
+          const Small gram = in_single.m.transpose() * at.theta * in_single.m;
+          EXPECT_LE(Eigen::JacobiSVD<Small>(gram).singularValues()(0), 1 + 30 * double(r) * eps);
+          // tr(m'theta c) reaches the nuclear norm but for the gap.
+          const double reached = in_single.m.cwiseProduct(at.theta * at.coordinates).sum();
+          const double rounding = 30 * double(r) * eps * exact.nuclear_norm;
+          EXPECT_GE(reached + in_single.gap, exact.nuclear_norm - rounding);
+          EXPECT_LE(in_single.gap, 0.1 * eps32 * exact.nuclear_norm);
+          EXPECT_LE(std::abs(in_single.nuclear_norm - exact.nuclear_norm), in_single.gap + rounding);
+          EXPECT_LE(in_single.uncertainty, in_double.uncertainty + 0.2 * eps32 * exact.nuclear_norm);
+          if (spread > 1) {
+            EXPECT_GT(in_single.orthogonality, in_double.orthogonality) << "it was not made in single precision";
+          }
+        }
 }
 
 // What products cannot be trusted with is decomposed.
