@@ -25,15 +25,20 @@
 
 namespace itspace {
 
-// out = a'b. Without a b: out = a'a, symmetric to the last bit.
+// out = a'b. Without a b: out = a'a, symmetric to the last bit. `nearly_symmetric`: a'b should be symmetric, as Q'Sigma
+// Q is, and where it has many columns, entries far below the diagonal may be those above it. Those beside the diagonal
+// are made one by one, so that they show where it is not.
+enum class GramSymmetry { none, nearly_symmetric, of_itself };
+
 template <class View>
 struct GramRequest {
   View a, b;
   Small* out;
-  bool of_itself = false;
+  GramSymmetry symmetry = GramSymmetry::none;
 
-  GramRequest(View left, View right, Small& result) : a(left), b(right), out(&result) {}
-  GramRequest(View block, Small& result) : a(block), b(block), out(&result), of_itself(true) {}
+  GramRequest(View left, View right, Small& result, GramSymmetry kind = GramSymmetry::none)
+      : a(left), b(right), out(&result), symmetry(kind) {}
+  GramRequest(View block, Small& result) : a(block), b(block), out(&result), symmetry(GramSymmetry::of_itself) {}
 };
 
 struct BlendNorms {
@@ -62,8 +67,10 @@ concept Space = Storage<typename S::Scalar> && std::movable<typename S::Block> &
   { space.column_norms(a) } -> std::same_as<SmallVector>;              // also where squares overflow or vanish
   { space.blend_norms(a, b) } -> std::same_as<BlendNorms>;             // of y = a and b
   space.multiply(a, m, out, Write::assign);                            // out = a m; out may share columns with a
-  space.blend(a, b, alpha, out);                                       // out = (1 - alpha) a + alpha b
-  space.scale_columns(out, factors);                                   // column j times factors(j)
+  // The same for an `out` of other columns, with the rounding of blocks: where m has many columns, faster.
+  space.multiply_roughly(a, m, out);
+  space.blend(a, b, alpha, out);      // out = (1 - alpha) a + alpha b
+  space.scale_columns(out, factors);  // column j times factors(j)
   space.copy(a, out);
   space.set_zero(out);
   space.fill_normal(random, out);  // entry (i, j) is random.normal(i cols + j), i the global row
@@ -116,6 +123,7 @@ class ITSPACE_API HostSpace {
   SmallVector column_norms(const ConstView& a);
   BlendNorms blend_norms(const ConstView& y, const ConstView& b);
   void multiply(const ConstView& a, const Small& m, View out, Write write);
+  void multiply_roughly(const ConstView& a, const Small& m, View out);
   void blend(const ConstView& y, const ConstView& b, double alpha, View out);
   void scale_columns(View block, const SmallVector& factors);
   void copy(const ConstView& from, View to);

@@ -37,6 +37,11 @@ void HostSpace<Scalar>::multiply(const ConstView& a, const Small& m, View out, W
 }
 
 template <Storage Scalar>
+void HostSpace<Scalar>::multiply_roughly(const ConstView& a, const Small& m, View out) {
+  kernels::multiply_roughly<Scalar>(a, m, out);
+}
+
+template <Storage Scalar>
 void HostSpace<Scalar>::blend(const ConstView& y, const ConstView& b, double alpha, View out) {
   kernels::blend<Scalar>(y, b, alpha, out);
 }

@@ -204,7 +204,9 @@ std::optional<Status> PaperSolver<S>::evaluate_current(Index k, bool step_follow
 
 template <Space S>
 bool PaperSolver<S>::lift() {
-  return point_.lift(space_, product(), current(), recorder_.target_trace(), b_);
+  if (!point_.lift(space_, product(), current(), recorder_.target_trace(), b_)) return false;
+  doubt_promise();
+  return true;
 }
 
 template <Space S>
@@ -229,7 +231,6 @@ template <Space S>
 bool PaperSolver<S>::improve_certificate(bool step_follows, std::optional<Status>& end) {
   if (completed_) {
     point_.certificate = compact_;
-    doubt_promise();
     completed_ = false;
     range_exhausted_ = true;  // what is left of the range is not worth another pass
     return true;
@@ -239,7 +240,6 @@ bool PaperSolver<S>::improve_certificate(bool step_follows, std::optional<Status
     const Index q = point_.basis.cols;
     const Small theta = point_.data.theta.topLeftCorner(q, q), coordinates = point_.data.coordinates.topRows(q);
     make_certificate(theta, coordinates, point_.basis, null_rule(route_), 0, point_.certificate);
-    doubt_promise();
     regularised_ = false;
     return true;
   }
@@ -293,13 +293,17 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
   make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, null_rule(route), regularization,
                    point_.certificate, of_operator);
   if (!point_.certificate.finite) return Status::not_finite;
-  doubt_promise();
   return std::nullopt;
 }
 
 // Products with T leave no doubt: X = Q_A is orthonormal, and B is T times it.
 template <Space S>
 void PaperSolver<S>::doubt_promise() {
+  if (point_.certificate.by_products && point_.data.w_gram.size() == 0) {  // the directions are those of B's columns
+    point_.doubt = promise_doubt(space_.column_norms(b_), point_.basis, point_.certificate);
+    return;
+  }
+  product().complete_data(point_.data);
   point_.doubt =
       point_.data.w_gram.size() > 0 ? promise_doubt(point_.data.w_gram, point_.basis, point_.certificate) : 0;
 }
@@ -312,7 +316,6 @@ void PaperSolver<S>::complete_certificate(Index k) {
                                point_.data, point_.certificate);
   range_exhausted_ = found == 0;
   completed_ = found > 0;
-  if (completed_) doubt_promise();
 }
 
 template <Space S>

@@ -15,10 +15,13 @@ namespace itspace {
 // Columns that completion draws beyond those it needs.
 inline constexpr Index completion_oversampling = 8;
 
+// W'W comes with Q'W in one sweep, and is cheap for up to so many columns; for more it is made where it is asked for.
+inline constexpr Index most_for_w_gram = 48;
+
 struct ProductData {
   Small theta;              // q x q
   Small coordinates;        // q x r
-  Small w_gram;             // W'W where W = Sigma Q was formed; empty elsewhere
+  Small w_gram;             // W'W where W = Sigma Q was formed and has few columns; empty elsewhere
   double target_norm = 0;   // an estimate of ||Sigma||_2 from below
   double seen_trace = 0;    // an estimate of tr Sigma from below: tr(Q'Sigma Q) for an orthonormal Q; 0 for another
   bool overwritten = true;  // the target wrote its product over what was in the block
@@ -52,6 +55,9 @@ class Product {
   // new coordinates are zero.
   virtual void extend(const ConstView& q, View z, const Small& seen, ProductData& data) = 0;
 
+  // data.w_gram for the W that form() made, where it did not; nothing where there is no W.
+  virtual void complete_data(ProductData& /*data*/) {}
+
   // b = Sigma^(1/2) X m for the certificate of form(), or with more rows after extend().
   virtual void lift(const Certificate& certificate, View b) = 0;
 
@@ -72,6 +78,7 @@ class OperatorProduct final : public Product<S> {
 
   void form(const ConstView& q, const Basis& basis, ProductData& data) override;
   void extend(const ConstView& q, View z, const Small& seen, ProductData& data) override;
+  void complete_data(ProductData& data) override;
   void lift(const Certificate& certificate, View b) override;
   double energy_noise() const override;
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 namespace itspace {
 namespace product_detail {
@@ -39,6 +40,10 @@ void normalise_columns(S& space, typename S::View z) {
 template <Space S>
 void multiply_extended(S& space, const Certificate& certificate, const typename S::ConstView& x,
                        const typename S::ConstView& extra, typename S::View out) {
+  if (certificate.by_products && certificate.m.rows() == x.cols()) {  // every direction is far above its rounding
+    space.multiply_roughly(x, certificate.m, out);
+    return;
+  }
   multiply_by(space, certificate, out, [&](const Small& c, typename S::View to) {
     multiply(space, x, c.topRows(x.cols()), to);
     if (c.rows() > x.cols()) space.multiply(extra, c.bottomRows(extra.cols()), to, Write::add);
@@ -68,15 +73,22 @@ void OperatorProduct<S>::form_again(const ConstView& q, const Basis& basis, Prod
   extra_cols_ = 0;
   image_cols_ = std::max(image_cols_, basis.cols);
   const ConstView w = space_.columns(w_, 0, basis.cols);
-  const GramRequest<ConstView> requests[] = {{space_.columns(q, 0, basis.cols), w, data.theta}, {w, data.w_gram}};
-  space_.grams(requests);
+  const GramRequest<ConstView> requests[] = {
+      {space_.columns(q, 0, basis.cols), w, data.theta, GramSymmetry::nearly_symmetric}, {w, data.w_gram}};
+  const bool few = basis.cols <= most_for_w_gram;
+  space_.grams(std::span(requests, few ? 2 : 1));
   data.coordinates = basis.r;
   // A basis that took several rotations is orthonormal to a few digits only.
   data.seen_trace = basis.orthonormal ? (basis.direct ? 1 : 0.99) * data.theta.trace() : 0;
   data.overwritten = true;
   // ||Sigma||_2 >= max_j ||w_j||/||q_j||. The columns of an orthonormal basis have length one.
-  SmallVector ratios = data.w_gram.diagonal().cwiseSqrt();
-  if (!ratios.allFinite()) ratios = space_.column_norms(w);  // squares overflow before lengths do
+  SmallVector ratios;
+  if (few) {
+    ratios = data.w_gram.diagonal().cwiseSqrt();
+  } else {
+    data.w_gram.resize(0, 0);
+  }
+  if (!few || !ratios.allFinite()) ratios = space_.column_norms(w);  // squares overflow before lengths do
   if (!basis.orthonormal) {
     const SmallVector lengths = basis.inverse.diagonal().cwiseProduct(basis.y_gram.diagonal().cwiseSqrt());
     ratios = (lengths.array() > 0).select(ratios.cwiseQuotient(lengths), 0.0);
@@ -101,6 +113,11 @@ void OperatorProduct<S>::extend(const ConstView& q, View z, const Small& seen, P
   const GramRequest<ConstView> requests[] = {{w, z, cross}, {z, image_of_z, corner}};
   space_.grams(requests);
   product_detail::append(cross, corner, data);
+}
+
+template <Space S>
+void OperatorProduct<S>::complete_data(ProductData& data) {
+  if (data.w_gram.size() == 0) data.w_gram = gram(space_, space_.columns(w_, 0, basis_cols_));
 }
 
 template <Space S>

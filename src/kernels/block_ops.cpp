@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 namespace itspace::kernels {
 namespace {
@@ -54,15 +55,37 @@ void pack_slabs(const Eigen::Ref<const Small>& m, const SlabWidths& widths, doub
   }
 }
 
+// Columns of a wide m that are taken together: fewer of a triangle, for less of its zeros.
+constexpr Index wide_group = 64, triangle_group = 32;
+
+// The rows of m up to the last that is not zero in columns [at, at + count): of a triangle, part of them.
+Index rows_above_zeros(const Small& m, Index at, Index count) {
+  Index rows = m.rows();
+  while (rows > 1 && (m.row(rows - 1).segment(at, count).array() == 0).all()) --rows;
+  return rows;
+}
+
 // A group of columns after the other, on rows that are put aside first: `out` may be `a`.
 template <Storage Scalar>
 void wide_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out, Write write) {
   constexpr Index rows_at_once = 4 * strip_rows;
+  struct Group {
+    Index at, count, rows;
+    const double* slabs;
+  };
   const auto& loops = small_loops<Scalar>();
-  double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * (m.cols() + most_columns));
-  for (Index at = 0; at < m.cols(); at += most_columns)
-    pack_slabs(m.middleCols(at, std::min(most_columns, m.cols() - at)), loops.widths, slabs + at * m.rows());
-  const Index parts = parts_for(static_cast<double>(a.rows()) * static_cast<double>(m.size()));
+  double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * (m.cols() + wide_group));
+  std::vector<Group> groups;
+  double work = 0;
+  const Index group_cols = rows_above_zeros(m, 0, triangle_group) < m.rows() ? triangle_group : wide_group;
+  for (Index at = 0; at < m.cols(); at += group_cols) {
+    const Index count = std::min(group_cols, m.cols() - at), rows = rows_above_zeros(m, at, count);
+    double* own = slabs + at * m.rows();
+    pack_slabs(m.block(0, at, rows, count), loops.widths, own);
+    groups.push_back({at, count, rows, own});
+    work += static_cast<double>(rows * count);
+  }
+  const Index parts = parts_for(static_cast<double>(a.rows()) * work);
   run_parts(parts, [&](Index part) {
     const Range range = part_of(a.rows(), parts, part, strip_rows);
     Scalar* aside = thread_scratch<Scalar, Scratch::rows_aside>(rows_at_once * a.cols());
@@ -70,9 +93,9 @@ void wide_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Sc
       const Index rows = std::min(rows_at_once, range.end - row);
       for (Index i = 0; i < rows; ++i)
         std::copy_n(a.data() + (row + i) * a.outerStride(), a.cols(), aside + i * a.cols());
-      for (Index at = 0; at < m.cols(); at += most_columns)
-        loops.multiply({aside, rows, a.cols(), a.cols()}, slabs + at * m.rows(), 0, rows, write == Write::add,
-                       out.block(row, at, rows, std::min(most_columns, m.cols() - at)));
+      for (const Group& group : groups)
+        loops.multiply({aside, rows, group.rows, a.cols()}, group.slabs, 0, rows, write == Write::add,
+                       out.block(row, group.at, rows, group.count));
     }
   });
 }
@@ -113,6 +136,17 @@ void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar>
     return;
   }
   multiply_rows<Scalar>(a, m, write, out, [](Index, const Range&) {});
+}
+
+template <Storage Scalar>
+void multiply_roughly(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out) {
+  constexpr Index fewest = 48;
+  if (std::same_as<Scalar, double> || m.cols() < fewest || m.rows() == 0) {
+    multiply<Scalar>(a, m, out, Write::assign);
+    return;
+  }
+  const Block<Scalar> converted = m.cast<Scalar>();
+  gemm<Scalar>(Op::plain, Scalar(1), a, ConstBlockView<Scalar>(converted), Scalar(0), out);
 }
 
 template <Storage Scalar>
@@ -206,6 +240,7 @@ void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                  \
   template void multiply(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>, Write);                     \
+  template void multiply_roughly(const ConstBlockView<Scalar>&, const Small&, BlockView<Scalar>);                    \
   template void column_squares(const ConstBlockView<Scalar>&, SmallVector&);                                         \
   template BlendNorms multiply_and_norms(const ConstBlockView<Scalar>&, const Small&, const ConstBlockView<Scalar>&, \
                                          BlockView<Scalar>);                                                         \

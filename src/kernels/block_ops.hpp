@@ -57,6 +57,10 @@ template <Storage Scalar>
 ITSPACE_API void multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out,
                           Write write = Write::assign);
 
+// The same in the type of the blocks, where m has so many columns that this is faster. `out` shares none with `a`.
+template <Storage Scalar>
+void multiply_roughly(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Scalar> out);
+
 // (sum_i a_ij^2)_j in double.
 template <Storage Scalar>
 void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out);

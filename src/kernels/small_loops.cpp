@@ -17,7 +17,7 @@ namespace itspace::kernels {
 namespace HWY_NAMESPACE {
 
 template <class Scalar>
-void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, bool upper,
+void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, Index diagonal,
           double* out) {
   StripBuffer<double> buffer;
   const WideRows<double, Scalar> left{a.data(), a.outerStride(), a.rows(), a.cols()};
@@ -29,7 +29,7 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
       for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
         constexpr Index width = decltype(vectors)::value * lanes_of<double>();
         const Index used = std::min(width, b.cols() - first);
-        const Index count = (upper ? std::min(tile_end, first + width) : tile_end) - at;
+        const Index count = std::min(tile_end, diagonal + first + width) - at;
         if (count <= 0) return;
         double* to_slab = out + first * a.cols() + at * width;
         if constexpr (std::same_as<Scalar, double>)

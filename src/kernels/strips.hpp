@@ -112,9 +112,10 @@ template <Storage Scalar>
 struct SmallLoops {
   SlabWidths widths;
 
-  // out (a.cols x b.cols, in slabs) += a'b over rows [begin, end); `upper`: what is below the diagonal of slabs is left
-  // out. b has at most most_strip_columns; here and below `a` any number.
-  void (*gram)(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, bool upper,
+  // out (a.cols x b.cols, in slabs) += a'b over rows [begin, end). What is below the diagonal of slabs is left out
+  // where the first column of b belongs to column `diagonal` of a; with a.cols(), nothing is. b has at most
+  // most_strip_columns; here and below `a` any number.
+  void (*gram)(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, Index diagonal,
                double* out);
   // out = a m, or out += a m; m has `cols` columns, in slabs. The blocks may share columns.
   void (*multiply)(const ConstBlockView<Scalar>& a, const double* m, Index begin, Index end, bool add,

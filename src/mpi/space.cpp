@@ -15,8 +15,7 @@ void Space<Scalar>::grams(std::span<const GramRequest<ConstView>> requests) {
   std::vector<Request> local;
   local.reserve(requests.size());
   for (const auto& request : requests)
-    local.push_back(request.of_itself ? Request(request.a.local(), *request.out)
-                                      : Request(request.a.local(), request.b.local(), *request.out));
+    local.emplace_back(request.a.local(), request.b.local(), *request.out, request.symmetry);
   here_.grams(local);
   std::vector<double> entries;
   for (const auto& request : requests)
@@ -59,6 +58,11 @@ BlendNorms Space<Scalar>::blend_norms(const ConstView& y, const ConstView& b) {
 template <Storage Scalar>
 void Space<Scalar>::multiply(const ConstView& a, const Small& m, const View& out, Write write) {
   here_.multiply(a.local(), m, out.local(), write);
+}
+
+template <Storage Scalar>
+void Space<Scalar>::multiply_roughly(const ConstView& a, const Small& m, const View& out) {
+  here_.multiply_roughly(a.local(), m, out.local());
 }
 
 template <Storage Scalar>

@@ -7,6 +7,7 @@
 
 #include <itspace/random.hpp>
 
+#include <cmath>
 #include <limits>
 
 namespace itspace::kernels {
@@ -52,6 +53,42 @@ TEST(BlockOps, GramsAreExactToDouble) {
   });
 }
 
+// By half where there are many columns: what is made is exact, the rest is its mirror image, and what is beside the
+// diagonal is made on both sides.
+template <Storage Scalar>
+void check_symmetric_grams(Index rows, Index cols) {
+  const Block<Scalar> a = normal<Scalar>(rows, cols, 1), b = normal<Scalar>(rows, cols, 2);
+  using View = ConstBlockView<Scalar>;
+  Small sum;
+  const GramRequest<View> request(View(a), View(b), sum, GramSymmetry::nearly_symmetric);
+  grams<Scalar>({&request, 1});
+  const Exact expected = exact(a).transpose() * exact(b);  // which is not symmetric at all
+  const double unit = static_cast<double>(rows) * eps64 * a.norm() * b.norm();
+  Index mirrored = 0;
+  for (Index j = 0; j < cols; ++j)
+    for (Index i = 0; i < cols; ++i) {
+      const bool made = std::abs(sum(i, j) - double(expected(i, j))) <= unit;
+      EXPECT_TRUE(made || (i > j && sum(i, j) == sum(j, i))) << i << ", " << j << " of " << cols;
+      if (std::abs(i - j) <= 8) {
+        EXPECT_TRUE(made) << i << ", " << j << " of " << cols;
+      }
+      mirrored += made ? 0 : 1;
+    }
+  if (cols >= 130) {
+    EXPECT_GT(mirrored, cols * cols / 5);
+  }
+}
+
+TEST(BlockOps, GramsThatShouldBeSymmetricAreMadeByHalf) {
+  with_each_kernel([] {
+    for (const Index rows : {13, 500})
+      for (const Index cols : {5, 48, 64, 100, 130, 200, 257}) {
+        check_symmetric_grams<float>(rows, cols);
+        check_symmetric_grams<double>(rows, cols);
+      }
+  });
+}
+
 template <Storage Scalar>
 void check_multiply(Index rows, Index inner, Index cols, Write write) {
   Block<Scalar> a = normal<Scalar>(rows, inner, 1), out = normal<Scalar>(rows, cols, 2);
@@ -76,6 +113,39 @@ TEST(BlockOps, MultiplyIsExactToStorage) {
             check_multiply<double>(rows, inner, cols, write);
           }
   });
+}
+
+// The zeros of a triangle are left out, and make no difference.
+TEST(BlockOps, MultiplyByTriangles) {
+  with_each_kernel([] {
+    for (const Index cols : {130, 200, 257}) {
+      const Block<float> a = normal<float>(50, cols, 1);
+      Small m = Small::NullaryExpr(cols, cols, [](Index i, Index j) { return i > j ? 0.0 : 1.0 / double(1 + j - i); });
+      m.col(cols - 1).setZero();
+      Block<float> out(50, cols);
+      multiply<float>(a, m, out);
+      const Exact expected = exact(a) * m.cast<long double>();
+      EXPECT_LE(double((exact(out) - expected).norm()),
+                std::numeric_limits<float>::epsilon() * double(expected.norm()));
+    }
+  });
+}
+
+// To the rounding of the blocks, times the root of how many products there are in a sum.
+TEST(BlockOps, RoughMultiplication) {
+  for (const Index cols : {1, 47, 48, 130, 200}) {
+    const Block<float> a = normal<float>(300, cols, 1);
+    const Small m = Small::NullaryExpr(cols, cols, [](Index i, Index j) { return 1.0 / double(1 + i + 3 * j); });
+    Block<float> out = Block<float>::Constant(300, cols, std::numeric_limits<float>::quiet_NaN());
+    multiply_roughly<float>(a, m, out);
+    const double unit = std::numeric_limits<float>::epsilon() * std::sqrt(double(cols)) * a.norm() * m.norm();
+    EXPECT_LE(double((exact(out) - exact(a) * m.cast<long double>()).norm()), unit) << cols;
+    const Block<double> wide = a.cast<double>();
+    Block<double> exact_out(300, cols), same(300, cols);
+    multiply<double>(wide, m, exact_out);
+    multiply_roughly<double>(wide, m, same);
+    EXPECT_EQ(same, exact_out) << "double is not rough";
+  }
 }
 
 template <Storage Scalar>

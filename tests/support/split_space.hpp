@@ -80,8 +80,7 @@ class SplitSpace {
       for (std::size_t p = 0; p < places_.size(); ++p) {
         Small part;
         using Request = GramRequest<ConstBlockView<Scalar>>;
-        const Request of_part = request.of_itself ? Request(request.a.parts[p], part)
-                                                  : Request(request.a.parts[p], request.b.parts[p], part);
+        const Request of_part(request.a.parts[p], request.b.parts[p], part, request.symmetry);
         places_[p].grams({&of_part, 1});
         if (p == 0) {
           *request.out = part;
@@ -111,6 +110,9 @@ class SplitSpace {
   }
   void multiply(const ConstView& a, const Small& m, const View& out, Write write) {
     for (std::size_t p = 0; p < places_.size(); ++p) places_[p].multiply(a.parts[p], m, out.parts[p], write);
+  }
+  void multiply_roughly(const ConstView& a, const Small& m, const View& out) {
+    for (std::size_t p = 0; p < places_.size(); ++p) places_[p].multiply_roughly(a.parts[p], m, out.parts[p]);
   }
   void blend(const ConstView& y, const ConstView& b, double alpha, const View& out) {
     for (std::size_t p = 0; p < places_.size(); ++p) places_[p].blend(y.parts[p], b.parts[p], alpha, out.parts[p]);

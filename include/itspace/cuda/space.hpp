@@ -125,6 +125,7 @@ class ITSPACE_API Space {
   SmallVector column_norms(const ConstView& a);
   BlendNorms blend_norms(const ConstView& y, const ConstView& b);
   void multiply(const ConstView& a, const Small& m, const View& out, Write write);
+  void multiply_roughly(const ConstView& a, const Small& m, const View& out) { multiply(a, m, out, Write::assign); }
   void blend(const ConstView& y, const ConstView& b, double alpha, const View& out);
   void scale_columns(const View& block, const SmallVector& factors);
   void copy(const ConstView& from, const View& to);
