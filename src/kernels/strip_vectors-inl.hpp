@@ -152,9 +152,19 @@ HWY_NOINLINE void add_outer(const Strip<Scalar> strip, const Scalar* HWY_RESTRIC
   });
 }
 
+// A value in all lanes, converted on the way where it is of another type.
+template <class Scalar, class Data>
+HWY_INLINE Vector<Scalar> in_all_lanes(Data value) {
+  if constexpr (std::same_as<Scalar, Data>) {
+    return hn::Set(Tag<Scalar>(), value);
+  } else {
+    return hn::PromoteTo(Tag<Scalar>(), hn::Set(hn::Rebind<Data, Tag<Scalar>>(), value));
+  }
+}
+
 // Both at once: p(i) += a(i, :) y and w(k) += sum_i a(i, k) q(i). Each value of a is loaded once.
-template <int Rows, int Vectors, class Scalar>
-HWY_NOINLINE void add_both(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT y, const Scalar* HWY_RESTRICT q,
+template <int Rows, int Vectors, class Scalar, class Data>
+HWY_NOINLINE void add_both(const Strip<Data> strip, const Scalar* HWY_RESTRICT y, const Scalar* HWY_RESTRICT q,
                            Index count, Scalar* HWY_RESTRICT w, Scalar* HWY_RESTRICT p) {
   const Tag<Scalar> tag;
   constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
@@ -168,15 +178,15 @@ HWY_NOINLINE void add_both(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT
       sums[i][v] = hn::Zero(tag);
       kept[i][v] = keeps ? hn::LoadU(tag, q + i * width + v * lanes) : hn::Zero(tag);
     }
-  const Scalar* HWY_RESTRICT a = strip.data;
-  const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
+  const Data* HWY_RESTRICT a = strip.data;
+  const Data* HWY_RESTRICT a4 = a + 4 * strip.stride;
   for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
     Vector<Scalar> yk[Vectors], wk[Vectors];
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+      const Vector<Scalar> value = in_all_lanes<Scalar>(value_of_row(a, a4, strip.stride, i));
 #pragma GCC unroll 4
       for (int v = 0; v < Vectors; ++v) {
         const Vector<Scalar> qi = keeps ? kept[i][v] : hn::LoadU(tag, q + i * width + v * lanes);
@@ -234,8 +244,8 @@ HWY_INLINE void strip_outer(const Strip<Scalar>& strip, const Scalar* p, Index c
   for (Index i = 0; i < strip_rows; i += rows)
     add_outer<rows, Vectors>(strip.from_row(i), p + i * Vectors * lanes_of<Scalar>(), count, w);
 }
-template <int Vectors, class Scalar>
-HWY_INLINE void strip_both(const Strip<Scalar>& strip, const Scalar* y, const Scalar* q, Index count, Scalar* w,
+template <int Vectors, class Scalar, class Data>
+HWY_INLINE void strip_both(const Strip<Data>& strip, const Scalar* y, const Scalar* q, Index count, Scalar* w,
                            Scalar* p) {
   constexpr int rows = rows_at_once(Vectors);
   constexpr Index width = Vectors * lanes_of<Scalar>();
@@ -276,15 +286,22 @@ HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row
   return {buffer, count};
 }
 
+template <class Scalar, class Data>
+HWY_INLINE bool may_stay(const WideRows<Scalar, Data>& a, Index rows) {
+  return a.shift == nullptr && rows == strip_rows;
+}
+template <class Scalar, class Data>
+HWY_INLINE Strip<Data> strip_as_it_lies(const WideRows<Scalar, Data>& a, Index row, Index left) {
+  const Data* from = a.data + row * a.stride + left;
+  return {from, a.stride, row + 2 * strip_rows <= a.count ? from + strip_rows * a.stride : nullptr};
+}
+
 // As it lies where it can be.
 template <class Scalar, class Data>
 HWY_INLINE Strip<Scalar> strip_of(const WideRows<Scalar, Data>& a, Index row, Index rows, Index left, Index right,
                                   Scalar* buffer) {
   if constexpr (std::same_as<Scalar, Data>)
-    if (a.shift == nullptr && rows == strip_rows) {
-      const Scalar* from = a.data + row * a.stride + left;
-      return {from, a.stride, row + 2 * strip_rows <= a.count ? from + strip_rows * a.stride : nullptr};
-    }
+    if (may_stay(a, rows)) return strip_as_it_lies(a, row, left);
   return copied_strip(a, row, rows, left, right, buffer);
 }
 

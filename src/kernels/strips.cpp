@@ -87,14 +87,21 @@ void symmetric(const WideRows<Scalar, Data>& a, const SymmetricTile<Scalar>& t, 
       if (diagonal && row >= tile) add_diagonal_block(a, row, rows, t, cols);
       const Index left = diagonal ? std::max(tile, row + strip_rows) : tile;
       if (left >= tile_end) continue;
-      const Strip<Scalar> strip = strip_of(a, row, rows, left, tile_end, buffer.values);
-      for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
-        const Scalar* y = t.y + first * a.count;
-        strip_both<decltype(vectors)::value>(strip, y + left * width, y + row * width, tile_end - left,
-                                             t.w_left + first * (t.right - t.left) + (left - t.left) * width,
-                                             t.w_top + first * (t.bottom - t.top) + (row - t.top) * width);
-      });
+      const auto add = [&](const auto& strip) HWY_ATTR {
+        for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
+          constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+          const Scalar* y = t.y + first * a.count;
+          strip_both<decltype(vectors)::value>(strip, y + left * width, y + row * width, tile_end - left,
+                                               t.w_left + first * (t.right - t.left) + (left - t.left) * width,
+                                               t.w_top + first * (t.bottom - t.top) + (row - t.top) * width);
+        });
+      };
+      // Each value serves twice as many products here as in the other loops: it is converted on the way.
+      if (may_stay(a, rows)) {
+        add(strip_as_it_lies(a, row, left));
+      } else {
+        add(copied_strip(a, row, rows, left, tile_end, buffer.values));
+      }
     }
   }
 }
