@@ -168,13 +168,16 @@ std::uint64_t memory_for_chunks(const std::optional<std::uint64_t>& limit, const
   const std::uint64_t program = bytes_of_program + (run.spread ? bytes_of_mpi : 0);
   const std::uint64_t needed = program + blocks + files.reader_bytes() + least_for_chunks;
   if (whole < needed) {
+    const std::uint64_t reader = files.reader_bytes();
     misuse(
         fmt::format("--memory is {}, and this run needs {}: {} for the program, {} for blocks of {} rows at rank {}, "
-                    "{} for the two smallest chunks of rows",
+                    "{}{} for the two smallest chunks of rows",
                     memory_text(whole), memory_text(needed), memory_text(program), memory_text(blocks), files.cols(),
-                    run.rank, memory_text(files.reader_bytes() + least_for_chunks)),
-        fmt::format("give --memory {}MiB or more{}", (needed + mib - 1) / mib,
-                    blocks > needed / 2 ? ", or a smaller --rank" : ""));
+                    run.rank, reader > 0 ? fmt::format("{} {}, ", memory_text(reader), files.reader_holds()) : "",
+                    memory_text(least_for_chunks)),
+        fmt::format("give --memory {}MiB or more{}{}", (needed + mib - 1) / mib,
+                    blocks > needed / 2 ? ", or a smaller --rank" : "",
+                    reader > needed / 2 && !files.reader_remedy().empty() ? ", or " + files.reader_remedy() : ""));
   }
   return whole - (needed - least_for_chunks);
 }

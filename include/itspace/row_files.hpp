@@ -37,6 +37,10 @@ class ITSPACE_API RowFiles {
   std::uint64_t bytes() const { return bytes_; }     // of the values
   // What reading takes beside the blocks that are read into: the chunks of a dataset that are unpacked.
   std::uint64_t reader_bytes() const { return reader_bytes_; }
+  // The same for messages: "for chunks of 'x.h5:/rows'"; and what would make it less, if something would. Empty where
+  // nothing is unpacked.
+  const std::string& reader_holds() const { return reader_holds_; }
+  const std::string& reader_remedy() const { return reader_remedy_; }
   std::vector<std::filesystem::path> paths() const;
 
   // The rows as they lie in the files, converted to Data. Each has a place of its own.
@@ -54,6 +58,7 @@ class ITSPACE_API RowFiles {
   Index rows_ = 0, cols_ = 0;
   std::string type_;
   std::uint64_t bytes_ = 0, reader_bytes_ = 0;
+  std::string reader_holds_, reader_remedy_;
 };
 
 // Whether a name is one that only RowFiles opens: a pattern, or a dataset of an HDF5 file.

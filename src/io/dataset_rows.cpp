@@ -184,6 +184,7 @@ RowFile examine_dataset(const std::filesystem::path& path, const std::string& da
   info.type = type_of(opened.get(), info);
   if (dimensions == 2) {
     info.reader_bytes = bytes_of_chunk_band(opened.get(), info);
+    info.reader_holds = fmt::format("for chunks of {}", info.name());
   }
   return info;
 }

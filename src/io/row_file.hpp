@@ -22,7 +22,8 @@ struct RowFile {
   ElementType type = ElementType::float64;
   bool big_endian = false;
   std::uint64_t offset = 0;        // of the values in an .npy
-  std::uint64_t reader_bytes = 0;  // RowFiles::reader_bytes
+  std::uint64_t reader_bytes = 0;  // RowFiles::reader_bytes, and what takes them
+  std::string reader_holds, reader_remedy;
   FileState state;
 
   std::string name() const;  // for messages, in quotes

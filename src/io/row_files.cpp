@@ -232,7 +232,11 @@ RowFiles::RowFiles(const std::vector<std::string>& names) {
     require_alike(first, file);
     rows_ += file.rows;
     bytes_ += file.bytes();
-    reader_bytes_ = std::max(reader_bytes_, file.reader_bytes);
+    if (file.reader_bytes > reader_bytes_) {
+      reader_bytes_ = file.reader_bytes;
+      reader_holds_ = file.reader_holds;
+      reader_remedy_ = file.reader_remedy;
+    }
   }
   cols_ = first.cols;
   type_ = name(first.type);
