@@ -32,6 +32,11 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 set(ITSPACE_HDF5 ${itspace_hdf5_default} CACHE STRING "Read datasets of HDF5 files: AUTO, ON or OFF")
 set_property(CACHE ITSPACE_HDF5 PROPERTY STRINGS AUTO ON OFF)
+# The same for Arrow. A pyarrow is used only where it is named: a library should not come to depend on a Python package that
+# happens to be there.
+set(ITSPACE_ARROW ${itspace_hdf5_default} CACHE STRING "Read Parquet and Arrow files: AUTO, ON or OFF")
+set_property(CACHE ITSPACE_ARROW PROPERTY STRINGS AUTO ON OFF)
+set(ITSPACE_PYARROW "" CACHE PATH "The folder of an installed pyarrow, whose Arrow is then used (script/pyarrow makes one)")
 option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_EXPERIMENTS "Build the demo and the experiments" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

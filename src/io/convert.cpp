@@ -65,7 +65,8 @@ Raw load(const std::byte* at) {
 }
 
 [[noreturn]] void refuse_overflow(double value, Index row, Index col, const Layout& layout, std::string_view where) {
-  const std::string place = layout.cols == 1 ? fmt::format("[{}]", row) : fmt::format("[{}, {}]", row, col);
+  const Index cols = layout.cols_of_whole > 0 ? layout.cols_of_whole : layout.cols;
+  const std::string place = cols == 1 ? fmt::format("[{}]", row) : fmt::format("[{}, {}]", row, col);
   fail("{}: value {} at {} is beyond float32 (largest {}); use --precision float64, or rescale the data", where, value,
        place, std::numeric_limits<float>::max());
 }
@@ -91,7 +92,7 @@ void fill(Block<Scalar>& out, const std::byte* values, const Layout& layout, std
             // first value that rounds up to infinity: halfway between the largest float and 2^128.
             constexpr double first_infinite = 0x1.ffffffp127;
             if (std::isfinite(value) && std::abs(value) >= first_infinite) {
-              refuse_overflow(value, layout.first_row + i, j, layout, where);
+              refuse_overflow(value, layout.first_row + i, layout.first_col + j, layout, where);
             }
           }
           out(i, j) = static_cast<Scalar>(value);

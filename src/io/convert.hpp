@@ -24,7 +24,8 @@ struct Layout {
   Index cols = 0;
   // Of a part of an array: the rows between two columns in memory (column_major; 0: `rows`), and the part's place.
   Index column_step = 0;
-  Index first_row = 0;
+  Index first_row = 0, first_col = 0;
+  Index cols_of_whole = 0;  // 0: `cols`
 };
 
 // C order, bytes swapped where the machine's order differs.

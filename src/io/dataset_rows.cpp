@@ -167,6 +167,7 @@ class DatasetRows : public OpenRowFile<Data> {
 RowFile examine_dataset(const std::filesystem::path& path, const std::string& dataset) {
   RowFile info;
   info.path = path;
+  info.kind = RowFileKind::dataset;
   info.dataset = dataset;
   info.state = RegularFile(path).state();
   const std::lock_guard hold(hdf5_lock());

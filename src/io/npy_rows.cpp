@@ -70,8 +70,10 @@ RowFile examine_npy(const std::filesystem::path& path) {
   std::vector<std::byte> head(npy_prelude_bytes);
   head.resize(file.read(0, head));
   if (!has_npy_magic(head)) {
-    fail("{}: is no .npy, it starts with {}; rows are streamed from .npy files and HDF5 datasets (file.h5:/path)",
-         where, in_quotes(head));
+    fail(
+        "{}: is no .npy, it starts with {}; rows are streamed from .npy files, HDF5 datasets (file.h5:/path), and "
+        "Parquet and Arrow files, whose names end in .parquet or .arrow",
+        where, in_quotes(head));
   }
   info.offset = npy_values_offset(head, where);
   head.resize(static_cast<std::size_t>(info.offset));

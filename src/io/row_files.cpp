@@ -7,6 +7,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <mutex>
 #include <optional>
@@ -63,12 +64,39 @@ std::vector<std::string> files_matching(const std::string& pattern) {
   return files;
 }
 
+// The endings that the Python package knows, in any case.
+RowFileKind kind_of(const std::string& file) {
+  constexpr std::array<std::string_view, 2> of_parquet{".parquet", ".pq"};
+  constexpr std::array<std::string_view, 3> of_arrow{".arrow", ".feather", ".ipc"};
+  std::string ending = std::filesystem::path(file).extension().native();
+  for (char& letter : ending) {
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  }
+  if (std::ranges::find(of_parquet, ending) != of_parquet.end()) return RowFileKind::parquet;
+  return std::ranges::find(of_arrow, ending) != of_arrow.end() ? RowFileKind::arrow_ipc : RowFileKind::npy;
+}
+
+RowFile examine(const std::string& file, const std::string& dataset) {
+  if (!dataset.empty()) return examine_dataset(file, dataset);
+  const RowFileKind kind = kind_of(file);
+  return kind == RowFileKind::npy ? examine_npy(file) : examine_arrow(file, kind);
+}
+
+// Thousands of files have the same thousands of columns: one list of their names suffices.
+void share_columns(const RowFile& first, RowFile& other) {
+  if (!first.arrow || !other.arrow || *first.arrow->columns != *other.arrow->columns) return;
+  ArrowFacts facts = *other.arrow;
+  facts.columns = first.arrow->columns;
+  other.arrow = std::make_shared<const ArrowFacts>(std::move(facts));
+}
+
 std::vector<RowFile> examine(const std::vector<std::string>& names) {
   std::vector<RowFile> files;
   for (const std::string& given : names) {
     const Name name = parse(given);
     for (const std::string& file : is_pattern(name.file) ? files_matching(name.file) : std::vector{name.file}) {
-      files.push_back(name.dataset.empty() ? examine_npy(file) : examine_dataset(file, name.dataset));
+      files.push_back(examine(file, name.dataset));
+      share_columns(files.front(), files.back());
     }
   }
   return files;
@@ -83,6 +111,29 @@ void require_alike(const RowFile& first, const RowFile& other) {
     fail("{} holds {}, and {} {}; files that are streamed together have the same type: convert one of them",
          other.name(), name(other.type), first.name(), name(first.type));
   }
+  if (first.arrow && other.arrow) {
+    const auto &columns = *first.arrow->columns, &others = *other.arrow->columns;
+    for (std::size_t j = 0; j < std::min(columns.size(), others.size()); ++j) {
+      if (columns[j].name != others[j].name) {
+        fail("column {} of {} is {}, and of {} it is {}; files that are streamed together have the same columns", j,
+             other.name(), in_quotes(others[j].name), first.name(), in_quotes(columns[j].name));
+      }
+    }
+  }
+}
+
+template <Storage Data>
+std::unique_ptr<OpenRowFile<Data>> open_rows(const RowFile& info, const RegularFile& file) {
+  switch (info.kind) {
+    case RowFileKind::npy:
+      return open_npy_rows<Data>(info, file);
+    case RowFileKind::dataset:
+      return open_dataset_rows<Data>(info);
+    case RowFileKind::parquet:
+    case RowFileKind::arrow_ipc:
+      break;
+  }
+  return open_arrow_rows<Data>(info, file);
 }
 
 template <Storage Data>
@@ -123,9 +174,10 @@ class FilesSource : public RowSource<Data> {
     return count;
   }
 
-  // HDF5 is for one thread at a time.
+  // HDF5 is for one thread at a time, and so is what is unpacked of a Parquet or Arrow file.
   bool reads_anywhere() const override {
-    return std::all_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.file->dataset.empty(); });
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [](const Part& part) { return part.file->kind == RowFileKind::npy; });
   }
 
   void read_at(Index first, BlockView<Data> out) override {
@@ -189,7 +241,7 @@ class FilesSource : public RowSource<Data> {
       auto open = std::make_shared<Open>(file.path);
       require_unchanged(file.path, file.state, open->file.state());
       ::posix_fadvise(open->file.descriptor(), 0, 0, POSIX_FADV_SEQUENTIAL);
-      open->rows = file.dataset.empty() ? open_npy_rows<Data>(file, open->file) : open_dataset_rows<Data>(file);
+      open->rows = open_rows<Data>(file, open->file);
       part.open = std::move(open);
     }
     return part.open;
@@ -262,7 +314,7 @@ template std::shared_ptr<RowSource<double>> RowFiles::source(Index, Index) const
 
 bool names_row_files(const std::string& name) {
   const Name parsed = parse(name);
-  return !parsed.dataset.empty() || is_pattern(parsed.file);
+  return !parsed.dataset.empty() || is_pattern(parsed.file) || kind_of(parsed.file) != RowFileKind::npy;
 }
 
 std::vector<std::filesystem::path> files_named(const std::string& name) {
