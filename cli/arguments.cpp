@@ -166,7 +166,7 @@ void add_target(CLI::App& app, TargetArguments& given, bool several) {
              given.request.path = texts.front();
            },
            "the target: an .npy or .npz file; or features to be streamed: several .npy files, patterns "
-           "('part-*.npy'), file.h5:/dataset")
+           "('part-*.npy'), file.h5:/dataset, .parquet and .arrow files")
         ->type_name("FILE...")
         ->required()
         ->group(input_group);

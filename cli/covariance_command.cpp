@@ -105,7 +105,8 @@ Command add_covariance(CLI::App& program) {
   CLI::App* app = program.add_subcommand("covariance", "the covariance matrix of features larger than memory");
   app->footer(examples);
   auto given = std::make_shared<Arguments>();
-  app->add_option("FILE", given->names, "features: .npy files, patterns, file.h5:/dataset")->required();
+  app->add_option("FILE", given->names, "features: .npy files, patterns, file.h5:/dataset, .parquet and .arrow files")
+      ->required();
   add_path(*app, "--out", given->out, "the covariance, d x d (.npy)")->required();
   add_path(*app, "--mean", given->mean, "the mean, d x 1 (.npy)");
   add_memory(*app, given->memory);
