@@ -218,6 +218,23 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
         raise ImportError("Parquet and Arrow files are read by pyarrow, which is not installed: pip install pyarrow") from None
     wanted = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
 
+    def names(path: str) -> List[str]:
+        if path.lower().endswith((".parquet", ".pq")):
+            with pyarrow.parquet.ParquetFile(path) as file:
+                return list(file.schema_arrow.names)
+        with pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
+            return list(file.schema.names)
+
+    # The same columns in another order would be other features under the same numbers.
+    expected = names(paths[0]) if wanted is None else []
+    for path in paths[1:] if wanted is None else []:
+        for number, (name, first) in enumerate(zip(names(path), expected)):
+            if name != first:
+                raise ValueError(
+                    f"column {number} of {path!r} is {name!r}, and of {paths[0]!r} it is {first!r}; files that are "
+                    "streamed together have the same columns: choose them with columns=[...]"
+                )
+
     def batches(path: str) -> Iterator[Any]:
         if path.lower().endswith((".parquet", ".pq")):
             with pyarrow.parquet.ParquetFile(path) as file:

@@ -197,6 +197,10 @@ def test_parquet_and_arrow(tmp_path):
     assert_as_in_memory(itspace.Target.from_files(tmp_path / "e.parquet", columns="embedding"), X)
     with pytest.raises(ValueError, match="embedding.*columns="):
         itspace.Target.from_files(tmp_path / "e.parquet")
+    others = pyarrow.table({n: X[:, j] for j, n in enumerate(reversed(names))})
+    pyarrow.parquet.write_table(others, tmp_path / "o.parquet")
+    with pytest.raises(ValueError, match="column 0 of .*o.parquet' is .*0.parquet' it is .*columns="):
+        itspace.Target.from_files([tmp_path / "0.parquet", tmp_path / "o.parquet"])
     broken = X.copy()
     broken[30, 2] = np.inf
     table = pyarrow.table({n: broken[:, j] for j, n in enumerate(names)})
