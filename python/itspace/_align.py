@@ -13,7 +13,7 @@ from . import _checkpoint, _gpu
 from ._arrays import integer, number, seed_of, shown, take
 from ._as_target import as_target, in_precision
 from ._gpu import on_gpu
-from ._result import STATUS_WARNING, AlignResult, ResolutionWarning
+from ._result import STATUS_WARNING, AlignResult, warn_unresolved
 from ._result import _restore as _restore  # pickles look for it here
 from ._starts import resolve_rank
 from ._types import Array, Covariance, Precision, Rank, Route, Solver
@@ -221,11 +221,5 @@ def align(
         warnings.warn(f"align ended as {status}{reason}: {STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
     unresolved = record.unresolved if dtype == np.float32 else None
     if unresolved is not None:
-        warnings.warn(
-            f"float32 resolves W2^2 only to {unresolved[0]:.2g} here, where it is reported as {unresolved[1]:.4g}: the "
-            "objectives of this run are not known to 1 %. Pass precision='mixed' (float32 data, float64 arithmetic and "
-            "factor), or float64 data",
-            ResolutionWarning,
-            stacklevel=2,
-        )
+        warn_unresolved(unresolved, "W2^2", ": the objectives of this run are not known to 1 %")
     return AlignResult(factor, record, iterates)

@@ -15,8 +15,12 @@ from itspace import _compare, _gate, _witness
 from itspace._aligner_checks import CheckedAligner
 from itspace._heads import answers_of
 from itspace._reports import harm_of, harm_without_target, report_of, report_without_target
+from itspace._result import remedy_of_float32
 from itspace._sources import into_barycenter
 from itspace._types import Covariance
+
+# An estimator has no precision: it computes in the dtype of its samples.
+FLOAT64_SAMPLES = "Pass the samples as float64: astype(numpy.float64)"
 
 
 class LearningAligner(CheckedAligner):
@@ -35,6 +39,7 @@ class LearningAligner(CheckedAligner):
     report_: Bunch
     harm_report_: Bunch
 
+    @remedy_of_float32(FLOAT64_SAMPLES)
     def _into_one_frame(
         self, X: np.ndarray[Any, Any], domains: np.ndarray[Any, Any]
     ) -> tuple[np.ndarray[Any, Any], dict[float, itspace.TransportMap]]:
@@ -98,6 +103,7 @@ class LearningAligner(CheckedAligner):
             factor = self._align(target, start).factor
         return factor, itspace.model_of(target, factor, floor=self.floor).remainder
 
+    @remedy_of_float32(FLOAT64_SAMPLES)
     def _align(self, target: Covariance, start: Any) -> itspace.AlignResult:
         result = itspace.align(
             target,

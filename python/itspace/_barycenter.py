@@ -11,7 +11,7 @@ from . import _core
 from ._align import Callback, in_library
 from ._arrays import Wrap, integer, number, seed_of, take, vector
 from ._as_target import as_target, in_precision, with_blocks
-from ._result import STATUS_WARNING, AlignResult, ResolutionWarning, record_of
+from ._result import STATUS_WARNING, AlignResult, record_of, warn_unresolved
 from ._target import Target
 from ._types import Array, Covariance, Precision
 
@@ -182,12 +182,7 @@ def barycenter(
         warnings.warn(f"barycenter ended as {record.status}{reason}: {STATUS_WARNING[record.status]}", RuntimeWarning, stacklevel=2)
     unresolved = record.unresolved if dtype == np.float32 else None
     if unresolved is not None:
-        warnings.warn(
-            f"float32 resolves the objective only to {unresolved[0]:.2g} here, where it is reported as {unresolved[1]:.4g}. Pass "
-            "precision='mixed' (float32 data, float64 arithmetic and factor), or float64 data",
-            ResolutionWarning,
-            stacklevel=2,
-        )
+        warn_unresolved(unresolved, "the objective", "")
     return BarycenterResult(factor, record, iterates, shares, *more)
 
 

@@ -13,12 +13,14 @@ import itspace
 from itspace import _compare
 from itspace._dask_rows import Change, Rows, is_collection
 from itspace._dask_sums import Moments, summed
+from itspace._result import remedy_of_float32
 from itspace.dask import DaskTarget
 
 try:
     from sklearn.utils.validation import check_is_fitted
 
     from itspace import sklearn as _sklearn
+    from itspace._aligner_learning import FLOAT64_SAMPLES
 except ImportError as missing:
     raise ImportError(
         f"itspace.dask.CovarianceAligner needs scikit-learn ({missing}); install it with: pip install 'itspace[dask,sklearn]'"
@@ -109,6 +111,7 @@ class CovarianceAligner(_sklearn.CovarianceAligner):
     def _target_of(self, X: Any) -> itspace.Target:
         return X.target() if isinstance(X, SpreadArray) else super()._target_of(X)
 
+    @remedy_of_float32(FLOAT64_SAMPLES)
     def _best_start(self, target: itspace.Target, rank: Any) -> Any:
         if not isinstance(target, DaskTarget) or target.dim <= _MOST_EXACT_DIM:
             return super()._best_start(target, rank)

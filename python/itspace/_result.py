@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Optional
+import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 import numpy as np
 
@@ -22,7 +25,32 @@ STATUS_WARNING = {
 
 
 class ResolutionWarning(UserWarning):
-    """float32 does not know the objective of a run to 1 % of itself; ``precision="mixed"`` does."""
+    """float32 does not know the objective of a run to 1 % of itself; ``precision="mixed"`` does, and so do float64 data."""
+
+
+_remedy: "ContextVar[str]" = ContextVar(
+    "remedy", default="Pass precision='mixed' (float32 data, float64 arithmetic and factor), or float64 data"
+)
+
+
+@contextmanager
+def remedy_of_float32(text: str) -> Iterator[None]:
+    """For a face whose callers cannot pass precision=: what a `ResolutionWarning` of its runs tells them to do instead."""
+    before = _remedy.set(text)
+    try:
+        yield
+    finally:
+        _remedy.reset(before)
+
+
+def warn_unresolved(unresolved: "Tuple[float, float]", what: str, doubt: str) -> None:
+    """That float32 knows `what`, which is reported as unresolved[1], to unresolved[0] only; for the caller's caller."""
+    warnings.warn(
+        f"float32 resolves {what} only to {unresolved[0]:.2g} here, where it is reported as {unresolved[1]:.4g}{doubt}. "
+        f"{_remedy.get()}",
+        ResolutionWarning,
+        stacklevel=3,
+    )
 
 
 class AlignResult:

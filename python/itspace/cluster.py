@@ -22,8 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 import itspace
 from itspace._barycenter import as_targets
 from itspace._domains import check_integer
+from itspace._result import remedy_of_float32
 
 __all__ = ["BuresWassersteinKMeans"]
+
+# It has no precision: it computes in the dtype of the covariances.
+_FLOAT64_COVARIANCES = "Pass the covariances as float64: astype(numpy.float64)"
 
 
 class BuresWassersteinKMeans(ClusterMixin, TransformerMixin, BaseEstimator):
@@ -144,6 +148,7 @@ class BuresWassersteinKMeans(ClusterMixin, TransformerMixin, BaseEstimator):
             raise ValueError(f"the covariances of X have dimensions {sorted(dims)}; they must have one")
         return targets
 
+    @remedy_of_float32(_FLOAT64_COVARIANCES)
     def _run(self, targets: "List[itspace.Target]", weights: np.ndarray, rank: int, random: Any) -> Any:
         centers = self._seed_centers(targets, weights, rank, random)
         distances = np.stack([_distances(targets, center) for center in centers], axis=1)
@@ -201,6 +206,7 @@ class BuresWassersteinKMeans(ClusterMixin, TransformerMixin, BaseEstimator):
             centers[c] = itspace.start_from(targets[taken], rank)
             distances[:, c] = _distances(targets, centers[c])
 
+    @remedy_of_float32(_FLOAT64_COVARIANCES)
     def _squared(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         targets = self._targets_of(X)

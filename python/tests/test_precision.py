@@ -65,6 +65,32 @@ def test_float32_warns_where_it_does_not_resolve(raw):
         assert itspace.align(tame, start).factor.dtype == np.float32
 
 
+@pytest.mark.parametrize("face", ["two domains", "several sources", "clusters"])
+def test_a_face_without_precision_names_the_remedy_that_it_has(raw, face):
+    pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+    from itspace.cluster import BuresWassersteinKMeans
+    from itspace.sklearn import CovarianceAligner
+
+    X, _ = raw
+
+    def fit(dtype):
+        Z = X.astype(dtype)
+        if face == "clusters":
+            S = [np.cov(part.T).astype(dtype) for part in (Z, Z + Z[::-1])]
+            BuresWassersteinKMeans(2, rank=3, random_state=0).fit(np.stack([(each + each.T) / 2 for each in S]))
+        elif face == "several sources":
+            CovarianceAligner(rank=3, map="none").fit(Z, sample_domain=np.repeat([1, 2, -1], [30, 30, 20]))
+        else:
+            CovarianceAligner(rank=3, map="none").fit(Z, 1.0001 * Z)
+
+    with pytest.warns(itspace.ResolutionWarning, match=r"float32 resolves .* as float64: astype\(numpy.float64\)") as seen:
+        fit(np.float32)
+    assert not [str(warning.message) for warning in seen if "precision=" in str(warning.message)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", itspace.ResolutionWarning)
+        fit(np.float64)
+
+
 def test_data_are_converted_to_what_the_precision_says(raw):
     X, start = raw
     wide = itspace.Target.from_features(X.astype(np.float64))
