@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
+from contextlib import contextmanager
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -194,6 +195,17 @@ def _of_files(
     return _rows(begin, place, memory, dtype)[0]
 
 
+@contextmanager
+def _named(path: str, kind: str, *errors: Type[Exception]) -> Iterator[None]:
+    """What a reader says of a damaged file, with the name of the file, which it leaves out."""
+    try:
+        yield
+    except (FileNotFoundError, PermissionError, MemoryError):
+        raise  # no fault of its content
+    except errors as error:
+        raise RuntimeError(f"{path!r} cannot be read as {kind}: {error}; copy or save it again") from error
+
+
 def _from_datasets(names: List[str], memory: int, dtype: Optional[np.dtype[Any]]) -> _CoreTarget:
     try:
         import h5py  # type: ignore[import-untyped,import-not-found,unused-ignore]
@@ -202,7 +214,7 @@ def _from_datasets(names: List[str], memory: int, dtype: Optional[np.dtype[Any]]
 
     def chunks(name: str) -> Iterator[np.ndarray]:
         path, inside = name.split(":/", 1)
-        with h5py.File(path, "r") as file:
+        with _named(path, "HDF5", OSError), h5py.File(path, "r") as file:
             if inside not in file:
                 raise RuntimeError(f"{path!r} has no dataset '/{inside}'; it holds {', '.join(map(repr, file)) or 'nothing'}")
             yield from _slices(file[inside], memory)()
@@ -217,6 +229,7 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
     except ImportError:
         raise ImportError("Parquet and Arrow files are read by pyarrow, which is not installed: pip install pyarrow") from None
     wanted = None if columns is None else [columns] if isinstance(columns, str) else list(columns)
+    broken = (pyarrow.ArrowException, OSError)
 
     def names(path: str) -> List[str]:
         if path.lower().endswith((".parquet", ".pq")):
@@ -237,10 +250,10 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
 
     def batches(path: str) -> Iterator[Any]:
         if path.lower().endswith((".parquet", ".pq")):
-            with pyarrow.parquet.ParquetFile(path) as file:
+            with _named(path, "Parquet", *broken), pyarrow.parquet.ParquetFile(path) as file:
                 yield from file.iter_batches(batch_size=8192, columns=wanted)
             return
-        with pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
+        with _named(path, "Arrow", *broken), pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number)
                 yield batch if wanted is None else batch.select(wanted)

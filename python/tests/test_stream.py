@@ -209,6 +209,29 @@ def test_parquet_and_arrow(tmp_path):
         itspace.align(itspace.Target.from_files([tmp_path / "0.parquet", tmp_path / "b.parquet"]), rank=RANK)
 
 
+def test_a_file_that_pyarrow_cannot_read_is_named(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    table = pyarrow.table({f"f{j}": column for j, column in enumerate(rows().T)})
+    for name, write in (("x.parquet", pyarrow.parquet.write_table), ("x.arrow", pyarrow.feather.write_feather)):
+        good, bad = tmp_path / name, tmp_path / f"bad-{name}"
+        write(table, good)
+        whole = good.read_bytes()
+        for content in (b"", b"no table at all", whole[: len(whole) // 2]):
+            bad.write_bytes(content)
+            with pytest.raises(RuntimeError, match=f"bad-{name}' cannot be read as .*: .+; copy or save it again"):
+                itspace.align(itspace.Target.from_files([good, bad]), rank=RANK)
+
+
+def test_a_file_that_h5py_cannot_read_is_named(tmp_path):
+    pytest.importorskip("h5py")
+    (tmp_path / "bad.h5").write_bytes(b"no dataset at all")
+    with pytest.raises(RuntimeError, match="bad.h5' cannot be read as HDF5: .+; copy or save it again"):
+        itspace.Target.from_files(f"{tmp_path}/bad.h5:/x")
+
+
 def test_datasets_of_hdf5(tmp_path):
     h5py = pytest.importorskip("h5py")
     X = rows()
