@@ -251,9 +251,11 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
     def batches(path: str) -> Iterator[Any]:
         if path.lower().endswith((".parquet", ".pq")):
             with _named(path, "Parquet", *broken), pyarrow.parquet.ParquetFile(path) as file:
+                _require_columns(wanted, file.schema_arrow.names, path)
                 yield from file.iter_batches(batch_size=8192, columns=wanted)
             return
         with _named(path, "Arrow", *broken), pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
+            _require_columns(wanted, file.schema.names, path)
             for number in range(file.num_record_batches):
                 batch = file.get_batch(number)
                 yield batch if wanted is None else batch.select(wanted)
@@ -264,6 +266,14 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
                 yield _array_of(batch, path)
 
     return _of_files(paths, chunks, memory, dtype)
+
+
+def _require_columns(wanted: Optional[List[Any]], names: List[str], path: str) -> None:
+    """pyarrow leaves out of a Parquet file, without a word, what is not in it."""
+    for name in wanted or ():
+        if name not in names:
+            some = ", ".join(map(repr, names[:8])) + (f", ... ({len(names)})" if len(names) > 8 else "")
+            raise ValueError(f"{path!r} has no column {name!r}; its columns are {some}: choose among them with columns=[...]")
 
 
 def _array_of(batch: Any, path: str) -> np.ndarray:

@@ -225,6 +225,20 @@ def test_a_file_that_pyarrow_cannot_read_is_named(tmp_path):
                 itspace.align(itspace.Target.from_files([good, bad]), rank=RANK)
 
 
+@pytest.mark.parametrize("columns", ["nowhere", ["f1", "nowhere"]])
+def test_a_column_that_is_not_there_is_named(tmp_path, columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    table = pyarrow.table({f"f{j}": column for j, column in enumerate(rows().T)})
+    pyarrow.parquet.write_table(table, tmp_path / "x.parquet")
+    pyarrow.feather.write_feather(table, tmp_path / "x.arrow")
+    for name in ("x.parquet", "x.arrow"):
+        with pytest.raises(ValueError, match=rf"{name}' has no column 'nowhere'; its columns are 'f0', .*'f7', \.\.\. \(12\)"):
+            itspace.Target.from_files(tmp_path / name, columns=columns)
+
+
 def test_a_file_that_h5py_cannot_read_is_named(tmp_path):
     pytest.importorskip("h5py")
     (tmp_path / "bad.h5").write_bytes(b"no dataset at all")
