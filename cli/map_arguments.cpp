@@ -41,6 +41,11 @@ void check_arguments(const MapArguments& given) {
   if (!is_low_rank(given) && !given.trace.empty())
     misuse(fmt::format("--trace is given, but a map of kind {} needs no alignment", name(given.kind)),
            "leave out --trace, or make a low-rank map");
+  if (!is_low_rank(given) && given.rank && !given.remix && given.predictions.empty())
+    misuse(
+        fmt::format("--rank is {}, but a map of kind {} has no low-rank part", *given.rank, name(given.kind)),
+        "leave out --rank, or make a low-rank map; with --remix or --predictions it is the rank of the frame that the "
+        "source's clusters are found in");
   NamedFiles inputs{{"--source", given.source.path}, {"--target", given.target.path}};
   if (!given.predictions.empty())
     for (const PredictionFile& file : prediction_files(given.predictions, kind_asked_for(given)))
@@ -91,7 +96,7 @@ void add_steps(CLI::App& app, MapArguments& given) {
                "target likely has, not to the source's own (features only); give it where\n"
                "the maps for the predictions are made, too")
       ->group(group);
-  add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; not for mean and scale")->group(group);
+  add_whole(app, "--rank", given.rank, "the rank r of both models, 1 to d; mean and scale have none")->group(group);
   app.add_option_function<std::string>(
          "--shrink",
          [&given](const std::string& text) {

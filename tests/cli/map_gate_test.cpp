@@ -96,6 +96,7 @@ TEST_F(MapGateCommand, ARemixedMapLeavesWhatOtherSharesDid) {
   EXPECT_LT(moved("fewer.npy", {"--map", "mean", "--remix"}), 0.5 * moved("fewer.npy", {"--map", "mean"}));
   EXPECT_GT(moved("away.npy", {"--map", "mean", "--remix"}), 0.9 * moved("away.npy", {"--map", "mean"}));
   EXPECT_GT(moved("away.npy", {"--map", "monge", "--rank", "2", "--remix"}), 1);
+  EXPECT_GT(moved("away.npy", {"--map", "scale", "--rank", "2", "--remix"}), 1);  // the rank of the clusters' frame
   write("covariance.npy", Matrix(Matrix::Identity(dim, dim)));
   const auto refused = make_map("covariance.npy", {"--map", "mean", "--target-samples", "100", "--remix"});
   EXPECT_NE(refused.exit_code, 0);

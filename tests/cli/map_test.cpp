@@ -40,9 +40,13 @@ class MapCommand : public ProgramTest {
     write("target.npy", target);
   }
 
-  Outcome make_map(Texts more = {}) const {
-    Texts arguments{"map", "--source", "source.npy", "--target", "target.npy", "--rank",
-                    "4",   "--steps",  "6",          "--out",    "map.npz"};
+  Outcome make_map(const Texts& more = {}) const {
+    Texts arguments{"--rank", "4"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return make_map_without_rank(arguments);
+  }
+  Outcome make_map_without_rank(const Texts& more) const {
+    Texts arguments{"map", "--source", "source.npy", "--target", "target.npy", "--steps", "6", "--out", "map.npz"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run(arguments);
   }
@@ -89,8 +93,10 @@ TEST_F(MapCommand, OfEveryKindIsTheMapOfTheLibrary) {
   for (const MapKind kind : map_kinds)
     for (const Shrink shrink : {Shrink::none, Shrink::noise, Shrink::halves}) {
       SCOPED_TRACE(std::string(name(kind)) + " " + std::string(name(shrink)));
-      const auto done =
-          make_map({"--map", std::string(name(kind)), "--shrink", std::string(name(shrink)), "--json", "--seed", "5"});
+      const Texts line{"--map", std::string(name(kind)), "--shrink", std::string(name(shrink)), "--json", "--seed",
+                       "5"};
+      const bool low_rank = kind != MapKind::mean && kind != MapKind::scale;
+      const auto done = low_rank ? make_map(line) : make_map_without_rank(line);
       ASSERT_EQ(done.exit_code, 0) << done.err;
       auto from = model_of_features<double>(target), to = model_of_features<double>(source);
       Block<double> from_rows = target, to_rows = source;
@@ -99,7 +105,7 @@ TEST_F(MapCommand, OfEveryKindIsTheMapOfTheLibrary) {
       if (scaled) standardise_features<double>(to.mean, to.deviations, to_rows);
       const FeaturesTarget<double> from_target(from_rows), to_target(to_rows);
       const AlignOptions options{.steps = 6, .seed = 5};
-      if (kind != MapKind::mean && kind != MapKind::scale) {
+      if (low_rank) {
         const auto start = start_from_features<double>(to_rows, rank);
         const auto factor = align<double>(from_target, start, options).factor;
         const auto finish = [&](LowRankGaussian& model, const FeaturesTarget<double>& of, const Block<double>& y) {
@@ -267,6 +273,8 @@ TEST_F(MapCommand, Misuse) {
   expect_refused({"--kind", "magic"}, 2, {"--kind is 'magic'", "scale or scale+monge"});
   expect_refused({"--shrink", "magic"}, 2, {"--shrink is 'magic'", "none, noise or halves"});
   expect_refused({"--map", "scale", "--trace", "T.json"}, 2, {"--trace", "no alignment"});
+  expect_refused({"--map", "scale"}, 2, {"--rank is 4", "kind scale", "leave out --rank"});
+  expect_refused({"--map", "mean"}, 2, {"--rank is 4", "kind mean", "leave out --rank"});
   expect_refused({"--floor-share", "0"}, 2, {"--floor-share is 0", "(0, 1]"});
   expect_refused({"--alpha", "3"}, 2, {"--alpha is 3", "(0, 2)"});
   expect_refused({"--alpha", "1", "--lambda", "1"}, 2, {"--alpha 1 and --lambda 1"});
