@@ -175,6 +175,8 @@ def _of_files(
         del starts[1:]
         row, shape = 0, None
         for name, path, state in zip(names, paths, states):
+            if not os.path.exists(path):
+                raise RuntimeError(f"{path!r} was there when the run began and is gone; put it back and begin again")
             for chunk in chunks(name):
                 if shape is not None and (chunk.shape[1], chunk.dtype) != shape[:2]:
                     raise ValueError(
@@ -184,7 +186,7 @@ def _of_files(
                 shape = shape or (chunk.shape[1], chunk.dtype, path)
                 row += len(chunk)
                 yield chunk
-            if _state(path) != state:
+            if os.path.exists(path) and _state(path) != state:  # what is gone was read to its end
                 raise RuntimeError(f"{path!r} has changed while it was read; begin again when nothing writes to it")
             starts.append(row)
 

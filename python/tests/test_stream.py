@@ -178,6 +178,27 @@ def test_a_file_that_changes(tmp_path):
         target.apply(np.eye(12, 2, dtype=np.float32))
 
 
+def test_a_file_that_is_gone_was_there_when_the_run_began(tmp_path):
+    X = rows()
+    np.save(tmp_path / "x.npy", X)
+    names = [tmp_path / "x.npy"]
+    targets = [itspace.Target.from_files(tmp_path / "x.npy")]
+    try:
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.table({f"f{j}": column for j, column in enumerate(X.T)}), tmp_path / "x.parquet")
+        names.append(tmp_path / "x.parquet")
+        targets.append(itspace.Target.from_files(tmp_path / "x.parquet"))
+    except ImportError:
+        pass
+    for name, target in zip(names, targets):
+        assert target.trace > 0
+        name.unlink()
+        with pytest.raises(RuntimeError, match=rf"{name.name}' was there when the run began and is gone; put it back"):
+            target.apply(np.eye(12, 2, dtype=np.float32))
+
+
 def test_parquet_and_arrow(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     import pyarrow.feather

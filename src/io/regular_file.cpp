@@ -12,12 +12,12 @@
 
 namespace itspace::io {
 
-RegularFile::RegularFile(const std::filesystem::path& path) : path_(path) {
+RegularFile::RegularFile(const std::filesystem::path& path, std::string_view absent) : path_(path) {
   // O_NONBLOCK: a pipe must be refused below, not waited for.
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd_ < 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
-      fail("{} does not exist; check the path", in_quotes(path));
+      fail("{} {}", in_quotes(path), absent);
     }
     fail("{} cannot be opened: {}; check its permissions", in_quotes(path), reason(errno));
   }

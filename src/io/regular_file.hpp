@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 namespace itspace::io {
 
@@ -21,7 +22,8 @@ struct FileState {
 // @throws std::runtime_error for each way a path can be wrong: missing, a folder, a pipe, empty.
 class RegularFile {
  public:
-  explicit RegularFile(const std::filesystem::path& path);
+  // `absent`: what is to be said of a path where nothing is.
+  explicit RegularFile(const std::filesystem::path& path, std::string_view absent = "does not exist; check the path");
   ~RegularFile();
   RegularFile(const RegularFile&) = delete;
   RegularFile& operator=(const RegularFile&) = delete;

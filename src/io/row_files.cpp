@@ -216,7 +216,8 @@ class FilesSource : public RowSource<Data> {
 
  private:
   struct Open {
-    explicit Open(const std::filesystem::path& path) : file(path) {}
+    explicit Open(const std::filesystem::path& path)
+        : file(path, "was there when the run began and is gone; put it back and begin again") {}
     RegularFile file;
     std::unique_ptr<OpenRowFile<Data>> rows;
   };

@@ -253,6 +253,17 @@ TEST(RowFiles, AFileThatChangesEndsTheSweep) {
   expect_refused([&] { other->read(rows); }, {"x.npy", "has changed", "replaced"});
 }
 
+TEST(RowFiles, AFileThatIsGoneWasThereWhenTheRunBegan) {
+  const Folder folder;
+  const auto path = folder.write("x.npy", floats(100, 4, 0));
+  const auto source = io::RowFiles({path.string()}).source<float>();
+  Block<float> rows(100, 4);
+  ASSERT_EQ(source->read(rows), 100);
+  source->restart();
+  std::filesystem::remove(path);
+  expect_refused([&] { source->read(rows); }, {"x.npy", "was there when the run began and is gone", "put it back"});
+}
+
 TEST(RowFiles, AValueThatIsNotFiniteIsNamedByFileRowAndColumn) {
   const Folder folder;
   const auto a = folder.write("a.npy", floats(20, 3, 0)).string();
