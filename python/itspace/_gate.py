@@ -121,9 +121,10 @@ def decide(shift: Shift, predictions: Optional[Mapping[str, Predictions]] = None
         return decision
     change = changes(predictions["scale"], predictions["scale+monge"])
     if _goes_further(change):
-        more = f"the low-rank map on top adds {change.rise:+.2f}"
+        more = f"the low-rank map on top adds {change.rise:+.2f} (limit {SECOND_RISE:+.2f})"
         if change.gain is not None:
-            more += f" and {change.gain:+.2f} of mutual information"
+            least = SECOND_INFORMATION if change.shared is None else SECOND_INFORMATION_SEEN
+            more += f" and {change.gain:+.2f} of mutual information (limit {least:+.2f})"
         return Decision("scale+monge", f"{decision.sentence}; {more}")
     return decision
 
@@ -132,12 +133,13 @@ def about_label_shift(shift: Shift) -> str:
     """What the moments say of a change of class shares: it can be made likely or unlikely, never excluded."""
     if shift.mean_kept == 0 or shift.unexplained is None:
         return "the means differ by no more than noise; class shares that changed and left the mean cannot be excluded"
-    left = f"{100 * shift.unexplained:.0f} % of the mean's move"
+    limit = SOME_MOVE if shift.unexplained <= SOME_MOVE else MUCH_MOVE
+    left = f"{100 * shift.unexplained:.0f} % of the mean's move is left over, limit {100 * limit:.0f} %"
     if shift.unexplained <= SOME_MOVE:
-        return f"other class shares alone explain how the mean moved ({left} is left over): adapting would undo them"
+        return f"other class shares alone explain how the mean moved ({left}): adapting would undo them"
     if shift.unexplained <= MUCH_MOVE:
-        return f"other class shares explain most of how the mean moved ({left} is left over); they cannot be excluded"
-    return f"other class shares alone do not explain how the mean moved ({left} is left over), but cannot be excluded"
+        return f"other class shares explain most of how the mean moved ({left}); they cannot be excluded"
+    return f"other class shares alone do not explain how the mean moved ({left}), but cannot be excluded"
 
 
 def _goes_further(change: Changes) -> bool:
@@ -153,30 +155,44 @@ def _goes_further(change: Changes) -> bool:
 def _decide_about(name: str, before: Predictions, after: Predictions, unexplained: Optional[float]) -> Decision:
     change = changes(before, after)
     rise, gain, agreement, shared = change
-    seen = f"with the map '{name}' the predicted classes spread {rise:+.2f}"
-    if gain is not None:
-        seen += f" and tell {gain:+.2f} more about a sample (both as shares of log K)"
     if gain is None:  # labels alone: the spread is all there is
         clear = rise > CLEAR_RISE
     else:
         clear = rise > CLEAR_RISE and gain > LOST_INFORMATION
         clear = clear and (agreement is None or agreement > LOST_AGREEMENT) and (shared is None or shared >= 0)
-        if not clear and shared is not None and shared > CLEAR_SHARED and min(rise, gain) >= 0:
-            clear = True
-            seen += f"; they tell {shared:+.2f} more about what a second classifier says"
+    seen = _seen(name, change, CLEAR_RISE, LOST_INFORMATION)
+    if not clear and gain is not None and shared is not None and shared > CLEAR_SHARED and min(rise, gain) >= 0:
+        clear = True
+        more = f"they tell {shared:+.2f} more about what a second classifier says (limit {CLEAR_SHARED:+.2f})"
+        seen = f"{_seen(name, change, 0, 0)}; {more}"
     if clear:
         if unexplained is None or unexplained > SOME_MOVE:
             return Decision(name, f"adapted: {seen}")
-        return Decision("none", f"left alone: {seen}, but other class shares alone explain how the mean moved")
+        left = f"{100 * unexplained:.0f} % of the move is left over (limit {100 * SOME_MOVE:.0f} %)"
+        return Decision("none", f"left alone: {seen}, but other class shares alone explain how the mean moved: {left}")
     no_worse = gain is not None and min(rise, gain, 0 if shared is None else shared) >= 0
     if unexplained is not None and unexplained > MUCH_MOVE and no_worse:
-        moved = f"{100 * unexplained:.0f} % of the mean's move is none that other class shares could make"
-        return Decision(name, f"adapted: {moved}, and {seen}")
+        return Decision(name, f"adapted: {_moved(unexplained)}, and {_seen(name, change, 0, 0)}")
     if agreement is not None and gain is not None and agreement <= LOST_AGREEMENT and rise > CLEAR_RISE:
-        return Decision("none", f"left alone: {seen}, but a second classifier agrees {agreement:+.2f} less often")
+        less = f"a second classifier agrees {agreement:+.2f} less often (limit {LOST_AGREEMENT:+.2f})"
+        return Decision("none", f"left alone: {seen}, but {less}")
     if shared is not None and gain is not None and shared < 0 and rise > CLEAR_RISE:
-        return Decision("none", f"left alone: {seen}, but {shared:+.2f} about what a second classifier says")
+        less = f"{shared:+.2f} about what a second classifier says (limit {0:+.2f})"
+        return Decision("none", f"left alone: {seen}, but {less}")
     return Decision("none", f"left alone: {seen}, which is no clear gain")
+
+
+def _seen(name: str, change: Changes, least_rise: float, least_gain: float) -> str:
+    """What a map does to the predictions, beside the limits that it is held against."""
+    text = f"with the map '{name}' the predicted classes spread {change.rise:+.2f} (limit {least_rise:+.2f})"
+    if change.gain is None:
+        return text
+    return f"{text} and tell {change.gain:+.2f} more about a sample (limit {least_gain:+.2f}; both as shares of log K)"
+
+
+def _moved(unexplained: float) -> str:
+    share = f"{100 * unexplained:.0f} % of the mean's move is none that other class shares could make"
+    return f"{share} (limit {100 * MUCH_MOVE:.0f} %)"
 
 
 def _decide_by_moments(shift: Shift) -> Decision:
@@ -184,8 +200,7 @@ def _decide_by_moments(shift: Shift) -> Decision:
     if drift:
         return Decision("monge", drift)
     if shift.unexplained is not None and shift.unexplained > MUCH_MOVE and shift.mean_kept > 0:
-        moved = f"{100 * shift.unexplained:.0f} % of the mean's move is none that other class shares could make"
-        return Decision("scale", f"adapted without a classifier to ask: {moved}; {_OPEN_QUESTION}")
+        return Decision("scale", f"adapted without a classifier to ask: {_moved(shift.unexplained)}; {_OPEN_QUESTION}")
     return Decision(
         "none",
         "left alone without a classifier to ask: what moved is within noise, or other class shares alone explain it",

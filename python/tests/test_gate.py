@@ -87,6 +87,57 @@ def test_decision_about_one_map_alone(name):
     assert decide(shift, {"none": Predictions(0.8, 0.6), name: Predictions(0.9, 0.6)}).choice == "none"
 
 
+def two(none, scale):
+    return {"none": Predictions(*none), "scale": Predictions(*scale)}
+
+
+@pytest.mark.parametrize(
+    "shift, predictions, parts",
+    [
+        (QUIET, two((0.5, 0.5), (0.61, 0.5)), ["spread +0.11 (limit +0.10)", "more about a sample (limit -0.10;"]),
+        (QUIET, two((0.5, None), (0.55, None)), ["spread +0.05 (limit +0.10)", "no clear gain"]),
+        (QUIET._replace(unexplained=0.04), two((0.5, 0.5), (0.8, 0.7)), ["4 % of the move is left over (limit 5 %)"]),
+        (
+            QUIET._replace(unexplained=0.5),
+            two((0.9, 0.5), (0.91, 0.51)),
+            ["50 % of the mean's move", "(limit 30 %)", "spread +0.01 (limit +0.00)"],
+        ),
+        (
+            QUIET,
+            predicted((0.5, 0.5), (0.7, 0.6), (0.8, 0.75)),
+            ["adds +0.10 (limit +0.05)", "+0.15 of mutual information (limit +0.10)"],
+        ),
+        (
+            QUIET,
+            predicted((0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.8, 0.6), (0.8, 0.7, 0.8, 0.61)),
+            ["+0.10 of mutual information (limit +0.05)"],
+        ),
+        (QUIET, two((0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.64, 0.5)), ["agrees -0.16 less often (limit -0.15)"]),
+        (
+            QUIET,
+            two((0.5, 0.5, 0.8, 0.5), (0.7, 0.6, 0.8, 0.42)),
+            ["-0.08 about what a second classifier says (limit +0.00)"],
+        ),
+        (
+            QUIET,
+            two((0.5, 0.5, 0.5, 0.4), (0.5, 0.5, 0.5, 0.51)),
+            ["spread +0.00 (limit +0.00)", "+0.11 more about what a second classifier says (limit +0.10)"],
+        ),
+        (QUIET._replace(unexplained=0.31), None, ["31 % of the mean's move", "(limit 30 %)"]),
+    ],
+)
+def test_sentences_state_their_limits(shift, predictions, parts):
+    sentence = decide(shift, predictions).sentence
+    for part in parts:
+        assert part in sentence, sentence
+
+
+def test_what_is_said_of_class_shares_states_its_limit():
+    for unexplained, limit in ((0.04, 5), (0.2, 30), (0.5, 30)):
+        words = _gate.about_label_shift(QUIET._replace(unexplained=unexplained))
+        assert f"{100 * unexplained:.0f} % of the mean's move is left over, limit {limit} %" in words
+
+
 # The decision without one.
 
 

@@ -54,6 +54,29 @@ std::string signed_share(double value) {
   return text(rounded < 0 ? "" : "+", rounded);
 }
 
+std::string limit(double value) {
+  return text("limit ", signed_share(value));
+}
+
+std::string percent(double share) {
+  return text(std::round(100 * share), " %");
+}
+
+// What the map does to the predictions, beside the limits that it is held against.
+std::string seen_changes(const Changes& change, double least_rise, double least_gain) {
+  std::string seen =
+      text("with the map the predicted classes spread ", signed_share(change.rise), " (", limit(least_rise), ")");
+  if (change.gain)
+    seen += text(" and tell ", signed_share(*change.gain), " more about a sample (", limit(least_gain),
+                 "; both as shares of log K)");
+  return seen;
+}
+
+std::string inexplicable_move(double unexplained) {
+  return text(percent(unexplained), " of the mean's move is none that other class shares could make (limit ",
+              percent(gate::much_move), ")");
+}
+
 bool is_clear(const Changes& change) {
   const bool rises = change.rise > gate::clear_rise;
   if (!change.gain) return rises;  // labels alone: the spread is all there is
@@ -63,30 +86,33 @@ bool is_clear(const Changes& change) {
 
 bool opens(const Changes& change, std::optional<double> unexplained, std::string& why) {
   const auto& [rise, gain, agreement, shared] = change;
-  std::string seen = text("with the map the predicted classes spread ", signed_share(rise));
-  if (gain) seen += text(" and tell ", signed_share(*gain), " more about a sample (both as shares of log K)");
+  std::string seen = seen_changes(change, gate::clear_rise, gate::lost_information);
   bool clear = is_clear(change);
   const bool no_worse = gain && rise >= 0 && *gain >= 0;
   if (!clear && no_worse && shared && *shared > gate::clear_shared) {
     clear = true;
-    seen += text("; they tell ", signed_share(*shared), " more about what a second classifier says");
+    seen = text(seen_changes(change, 0, 0), "; they tell ", signed_share(*shared),
+                " more about what a second classifier says (", limit(gate::clear_shared), ")");
   }
   if (clear) {
     const bool moved = !unexplained || *unexplained > gate::some_move;
     why = moved ? text("adapted: ", seen)
-                : text("left alone: ", seen, ", but other class shares alone explain how the mean moved");
+                : text("left alone: ", seen,
+                       ", but other class shares alone explain how the mean moved: ", percent(*unexplained),
+                       " of the move is left over (limit ", percent(gate::some_move), ")");
     return moved;
   }
   if (unexplained && *unexplained > gate::much_move && no_worse && (!shared || *shared >= 0)) {
-    why = text("adapted: ", std::round(100 * *unexplained),
-               " % of the mean's move is none that other class shares could make, and ", seen);
+    why = text("adapted: ", inexplicable_move(*unexplained), ", and ", seen_changes(change, 0, 0));
     return true;
   }
   const bool rises = gain && rise > gate::clear_rise;
   if (rises && agreement && *agreement <= gate::lost_agreement)
-    why = text("left alone: ", seen, ", but a second classifier agrees ", signed_share(*agreement), " less often");
+    why = text("left alone: ", seen, ", but a second classifier agrees ", signed_share(*agreement), " less often (",
+               limit(gate::lost_agreement), ")");
   else if (rises && shared && *shared < 0)
-    why = text("left alone: ", seen, ", but ", signed_share(*shared), " about what a second classifier says");
+    why = text("left alone: ", seen, ", but ", signed_share(*shared), " about what a second classifier says (",
+               limit(0), ")");
   else
     why = text("left alone: ", seen, ", which is no clear gain");
   return false;
@@ -180,8 +206,11 @@ GateDecision decide(const GateEvidence& evidence) {
   const Changes more = changes(evidence.scale, *evidence.scale_monge);
   if (goes_further(more)) {
     decision.choice = "scale+monge";
-    decision.sentence += "; the low-rank map on top adds " + signed_share(more.rise);
-    if (more.gain) decision.sentence += " and " + signed_share(*more.gain) + " of mutual information";
+    decision.sentence +=
+        text("; the low-rank map on top adds ", signed_share(more.rise), " (", limit(gate::second_rise), ")");
+    if (more.gain)
+      decision.sentence += text(" and ", signed_share(*more.gain), " of mutual information (",
+                                limit(more.shared ? gate::second_information_seen : gate::second_information), ")");
   }
   return decision;
 }
@@ -189,9 +218,8 @@ GateDecision decide(const GateEvidence& evidence) {
 GateDecision decide(const MomentEvidence& moments) {
   if (is_covariance_drift(moments)) return {"monge", covariance_drift};
   if (moments.unexplained && *moments.unexplained > gate::much_move && moments.mean_kept > 0)
-    return {"scale", text("adapted without a classifier to ask: ", std::round(100 * *moments.unexplained),
-                          " % of the mean's move is none that other class shares could make; a change of class shares "
-                          "cannot be excluded")};
+    return {"scale", text("adapted without a classifier to ask: ", inexplicable_move(*moments.unexplained),
+                          "; a change of class shares cannot be excluded")};
   return {"none",
           "left alone without a classifier to ask: what moved is within noise, or other class shares alone explain it"};
 }

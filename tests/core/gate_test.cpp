@@ -79,6 +79,30 @@ TEST(Gate, DecidesByTheRule) {
   }
 }
 
+// A number beside its limit: why a map was kept or not can be read off the sentence.
+TEST(Gate, SentencesStateTheirLimits) {
+  using P = Predictions;
+  const auto says = [](const GateEvidence& evidence, const std::vector<std::string>& parts) {
+    const std::string sentence = decide(evidence).sentence;
+    for (const std::string& part : parts) EXPECT_NE(sentence.find(part), std::string::npos) << part << ": " << sentence;
+  };
+  says({P{0.5, 0.5}, P{0.61, 0.5}}, {"spread +0.11 (limit +0.1)", "tell +0 more about a sample (limit -0.1;"});
+  says({P{0.5, {}}, P{0.55, {}}}, {"spread +0.05 (limit +0.1)", "no clear gain"});
+  says({P{0.5, 0.5}, P{0.8, 0.7}, {}, 0.04}, {"4 % of the move is left over (limit 5 %)"});
+  says({P{0.9, 0.5}, P{0.91, 0.51}, {}, 0.5}, {"50 % of the mean's move", "(limit 30 %)", "spread +0.01 (limit +0)"});
+  says({P{0.5, 0.5}, P{0.7, 0.6}, P{0.8, 0.75}},
+       {"adds +0.1 (limit +0.05)", "+0.15 of mutual information (limit +0.1)"});
+  says({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.64, 0.5}}, {"agrees -0.16 less often (limit -0.15)"});
+  says({P{0.5, 0.5, 0.8, 0.5}, P{0.7, 0.6, 0.8, 0.42}}, {"-0.08 about what a second classifier says (limit +0)"});
+  says({P{0.5, 0.5, 0.5, 0.4}, P{0.5, 0.5, 0.5, 0.51}},
+       {"spread +0 (limit +0)", "+0.11 more about what a second classifier says (limit +0.1)"});
+  const P none{0.5, 0.5, 0.8, 0.5}, scale{0.7, 0.6, 0.8, 0.6};
+  says({none, scale, P{0.8, 0.7, 0.8, 0.61}}, {"+0.1 of mutual information (limit +0.05)"});
+  MomentEvidence moved{.mean_kept = 0.9, .unexplained = 0.31};
+  EXPECT_NE(decide(moved).sentence.find("31 % of the mean's move"), std::string::npos);
+  EXPECT_NE(decide(moved).sentence.find("(limit 30 %)"), std::string::npos) << decide(moved).sentence;
+}
+
 TEST(Gate, ASecondClassifierIsComparedByTheJointHistogram) {
   const Eigen::VectorXd first{{0, 0, 1, 1, 2, 2, 2, 2}}, second{{0, 1, 1, 1, 2, 2, 0, 2}};
   const Predictions found = beside({0.5}, first, second, 4);
