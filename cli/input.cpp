@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <new>
 #include <stdexcept>
@@ -98,13 +99,28 @@ io::Array open(const Request& request) {
 }
 
 template <Storage Scalar>
+void check_finite_rows(const ConstBlockView<Scalar>& rows, Index first, const std::string& file) {
+  try {
+    check_finite<Scalar>(rows, file);  // on all threads
+    return;
+  } catch (const std::invalid_argument&) {
+  }
+  for (Index i = 0; i < rows.rows(); ++i)
+    for (Index j = 0; j < rows.cols(); ++j)
+      if (!std::isfinite(rows(i, j)))
+        throw std::invalid_argument(
+            fmt::format("{}: row {}, column {} is {}; all values must be finite. Remove or replace such rows first",
+                        file, first + i, j, rows(i, j)));
+}
+
+template <Storage Scalar>
 Input<Scalar> load(const Request& request, io::Array array, const Checks& checks,
                    const std::optional<FactorShape>& expected) {
   if (array.rows() == 0 || array.cols() == 0)
     misuse(fmt::format("{} is {}, which holds no values", quoted(request.path), shape_text(array.rows(), array.cols())),
            "give an array with at least one row and one column");
   auto values = array.as<Scalar>();
-  check_finite<Scalar>(values.view(), quoted(request.path));
+  check_finite_rows<Scalar>(values.view(), 0, quoted(request.path));
   auto [kind, why] = classify<Scalar>(request, array, values, expected);
   Input<Scalar> input{request, std::move(array), std::move(values), kind, std::move(why)};
   check_kind(input, checks);
@@ -201,6 +217,7 @@ void check_same_dim(const Input<A>& a, const Input<B>& b) {
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                 \
   template struct Input<Scalar>;                                                                                    \
   template Input<Scalar> load<Scalar>(const Request&, io::Array, const Checks&, const std::optional<FactorShape>&); \
+  template void check_finite_rows<Scalar>(const ConstBlockView<Scalar>&, Index, const std::string&);                \
   template void check_entries<Scalar>(const Input<Scalar>&, const Checks&);                                         \
   template void check_symmetry<Scalar>(const Input<Scalar>&);                                                       \
   template void check_spectrum<Scalar>(const Input<Scalar>&, const Eigen::VectorXd&);                               \

@@ -62,6 +62,11 @@ struct Input {
 
 io::Array open(const Request& request);
 
+// Rows `first`, first + 1, ... of a file, which a message is to call `file`.
+// @throws std::invalid_argument that names the first value that is not finite by row and column, as a stream does.
+template <Storage Scalar>
+void check_finite_rows(const ConstBlockView<Scalar>& rows, Index first, const std::string& file);
+
 // @throws std::invalid_argument where the values are not what the kind demands.
 template <Storage Scalar>
 Input<Scalar> load(const Request& request, io::Array array, const Checks& checks,

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <utility>
@@ -55,18 +54,6 @@ HeldBlock<Data> rows_of_share(const io::Array& array, Index first, Index count) 
   Block<Data> rows(count, array.cols());
   if (count > 0) array.read_rows<Data>(first, rows);
   return HeldBlock<Data>(std::move(rows));
-}
-
-template <Storage Data>
-void check_finite_rows(const HeldBlock<Data>& rows, Index first, const std::filesystem::path& path) {
-  const auto values = rows.view();
-  for (Index i = 0; i < values.rows(); ++i) {
-    if (values.row(i).allFinite()) continue;
-    Index j = 0;
-    while (std::isfinite(values(i, j))) ++j;
-    misuse(fmt::format("{}[{}, {}] is {}", quoted(path), first + i, j, values(i, j)),
-           "all values must be finite; drop or impute the rows that have others");
-  }
 }
 
 }  // namespace
@@ -126,7 +113,7 @@ template <Storage Data>
 HeldBlock<Data> own_rows(const mpi::Communicator& ranks, const io::Array& array, const std::filesystem::path& path) {
   const Index first = ranks.first_row(array.rows());
   HeldBlock<Data> own = rows_of_share<Data>(array, first, ranks.own_rows(array.rows()));
-  check_finite_rows<Data>(own, first, path);
+  check_finite_rows<Data>(own.view(), first, quoted(path));
   return own;
 }
 template HeldBlock<float> own_rows(const mpi::Communicator&, const io::Array&, const std::filesystem::path&);

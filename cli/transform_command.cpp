@@ -68,16 +68,16 @@ void check_dim(const Arguments& given, const io::RowReader& in, const TransportM
          fmt::format("give samples in rows of {} values, the coordinates the map was made for", map.dim()));
 }
 
-// @throws std::invalid_argument at the first row that holds NaN or Inf, by its number in the whole input.
+// A finite row that the map takes out of the range of numbers.
 template <Storage Scalar>
-void check_rows(const ConstBlockView<Scalar>& chunk, Index first, const std::string& problem,
-                const std::string& remedy) {
-  if (chunk.allFinite()) return;
-  for (Index i = 0; i < chunk.rows(); ++i)
-    for (Index j = 0; j < chunk.cols(); ++j)
-      if (!std::isfinite(chunk(i, j)))
-        misuse(fmt::format("row {} {} ({} in column {}; both count from 0)", first + i, problem, chunk(i, j), j),
-               remedy);
+void check_mapped(const ConstBlockView<Scalar>& mapped, Index first, const std::string& input) {
+  if (mapped.allFinite()) return;
+  for (Index i = 0; i < mapped.rows(); ++i)
+    for (Index j = 0; j < mapped.cols(); ++j)
+      if (!std::isfinite(mapped(i, j)))
+        misuse(fmt::format("{}: row {} is mapped beyond the largest number, to {} in column {}", input, first + i,
+                           mapped(i, j), j),
+               "rescale the samples, or give them as float64");
 }
 
 template <Storage Scalar>
@@ -90,11 +90,9 @@ void transform(const Arguments& given, io::RowReader& in, const TransportMap& ma
   Index first = 0;
   while (const Index count = in.read<Scalar>(chunk)) {
     BlockView<Scalar> rows = chunk.topRows(count);
-    check_rows<Scalar>(rows, first, fmt::format("of {} is not finite", input_name(given)),
-                       "remove that row, or fill its gaps, and transform again");
+    check_finite_rows<Scalar>(rows, first, input_name(given));
     map.apply<Scalar>(rows);
-    check_rows<Scalar>(rows, first, fmt::format("of {} is mapped beyond the largest number", input_name(given)),
-                       "rescale the samples, or give them as float64");
+    check_mapped<Scalar>(rows, first, input_name(given));
     out.write(rows);
     first += count;
     progress.show_step(first, in.rows(), "row");

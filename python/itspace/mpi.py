@@ -88,7 +88,8 @@ class FeatureRows:
             if rows.dtype not in (np.float32, np.float64):
                 rows = rows.astype(np.float64)
             if not np.isfinite(rows).all():
-                raise ValueError(f"X{np.argwhere(~np.isfinite(rows))[0].tolist()} is not finite; drop such rows first")
+                i, j = np.argwhere(~np.isfinite(rows))[0]
+                raise ValueError(f"X[{i}, {j}] is {rows[i, j]}; all values must be finite. Remove or replace such rows first")
             return np.ascontiguousarray(rows)
 
         rows = _agree(comm, checked)

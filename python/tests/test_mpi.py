@@ -37,7 +37,7 @@ stopped = itspace.align(spread, start, rank=3, steps=9, callback=itspace.mpi.agr
 assert stopped.status == "stopped" and len(stopped.trace["objective"]) == 3, stopped
 
 for bad, word in ((np.zeros((4, 5 + comm.rank)), "rank 1 has rows of 6"), (np.zeros(3), "shape (3,)"),
-                  (np.where(np.arange(8).reshape(4, 2) == 3 * (comm.rank == 1), np.nan, 1.0), "not finite")):
+                  (np.where(np.arange(8).reshape(4, 2) == 3 * (comm.rank == 1), np.nan, 1.0), "is nan")):
     try:
         itspace.mpi.FeatureRows(bad, comm)
     except ValueError as error:

@@ -94,7 +94,7 @@ itspace::Block<double> StreamedRows<Scalar, Data>::State::only_row() const {
   if (source->read(row) != 1) throw std::runtime_error("the stream of this rank has no row, where it said it had one");
   for (Index j = 0; j < dim; ++j)
     require(std::isfinite(row(0, j)), source->place_of(0), ", column ", j, " is ", static_cast<double>(row(0, j)),
-            "; all values must be finite. Mend or leave out the row");
+            "; all values must be finite. Remove or replace such rows first");
   return row.template cast<double>().transpose();
 }
 

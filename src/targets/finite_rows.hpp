@@ -19,7 +19,7 @@ void require_finite(const RowSource<Data>& source, const std::type_identity_t<Co
   for (Index i = 0; i < rows.rows(); ++i)
     for (Index j = 0; j < rows.cols(); ++j)
       require(std::isfinite(rows(i, j)), source.place_of(first_row + i), ", column ", j, " is ",
-              static_cast<double>(rows(i, j)), "; all values must be finite. Mend or leave out the row");
+              static_cast<double>(rows(i, j)), "; all values must be finite. Remove or replace such rows first");
 }
 
 }  // namespace itspace

@@ -118,12 +118,12 @@ TEST_F(BadArgument, NotFinite) {
   Matrix sigma = power_law(5, 1);
   sigma(2, 4) = sigma(4, 2) = std::nan("");
   write("nan.npy", sigma);
-  expect_target_refused("nan.npy", {"nan.npy", "[2, 4]"});
+  expect_target_refused("nan.npy", {"nan.npy: row 2, column 4 is nan; all values must be finite"});
   Matrix features = gaussian(9, 5, 2);
   features(7, 3) = -std::numeric_limits<double>::infinity();
   write("inf.npy", features);
-  expect_target_refused("inf.npy", {"inf.npy", "[7, 3]"});
-  expect_refused({"--start", "inf.npy"}, {"inf.npy", "[7, 3]"});
+  expect_target_refused("inf.npy", {"inf.npy: row 7, column 3 is -inf"});
+  expect_refused({"--start", "inf.npy"}, {"inf.npy: row 7, column 3 is -inf"});
 }
 
 TEST_F(BadArgument, MismatchedDimensions) {

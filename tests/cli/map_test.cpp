@@ -304,7 +304,7 @@ TEST_F(MapCommand, Misuse) {
   EXPECT_TRUE(mentions(refused.err, {"dimension 5", "dimension 12", "narrow.npy"}));
   target(7, 3) = std::numeric_limits<double>::quiet_NaN();
   write("target.npy", target);
-  expect_refused({}, 2, {"target.npy", "[7, 3]"});
+  expect_refused({}, 2, {"target.npy: row 7, column 3 is nan"});
 }
 
 TEST_F(MapCommand, HelpSaysWhichWayItMaps) {

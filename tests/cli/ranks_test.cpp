@@ -163,7 +163,7 @@ TEST_F(Ranks, ABadValueOfOneEndsAll) {
   bad(31, 7) = std::nan("");
   write("bad.npy", bad);
   EXPECT_EQ(job(3, "align --target bad.npy --rank 2 --out Y.npy"), 2);
-  EXPECT_TRUE(mentions(err(), {"on rank 2 of 3: bad.npy[31, 7] is nan"}));
+  EXPECT_TRUE(mentions(err(), {"on rank 2 of 3: bad.npy: row 31, column 7 is nan"}));
   EXPECT_EQ(errors_said(), 1u);
   EXPECT_FALSE(exists("Y.npy"));
 }

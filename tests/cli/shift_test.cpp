@@ -68,7 +68,7 @@ TEST_F(ShiftCommand, Misuse) {
   refused({"shift", "source.npy", "few.npy"}, {"2 row", "at least 3"});
   target(7, 3) = std::numeric_limits<double>::quiet_NaN();
   write("target.npy", target);
-  refused({"shift", "source.npy", "target.npy"}, {"target.npy", "[7, 3]"});
+  refused({"shift", "source.npy", "target.npy"}, {"target.npy: row 7, column 3 is nan"});
   EXPECT_EQ(run({"shift", "source.npy", "none.npy"}).exit_code, 3);
 }
 

@@ -134,11 +134,11 @@ TEST_F(TransformCommand, ARowThatIsNotFiniteLeavesNothing) {
   Matrix samples = gaussian(40, dim, 7);
   samples(17, 3) = std::numeric_limits<double>::quiet_NaN();
   write("nan.npy", samples);
-  expect_refused("nan.npy", "y.npy", 2, {"row 17 of nan.npy", "nan in column 3", "remove that row"});
+  expect_refused("nan.npy", "y.npy", 2, {"nan.npy: row 17, column 3 is nan", "Remove or replace"});
   samples(17, 3) = -std::numeric_limits<double>::infinity();
   write("inf.npy", samples);
   write_bytes("old.npy", "old");
-  expect_refused("inf.npy", "old.npy", 2, {"row 17 of inf.npy", "-inf in column 3"});
+  expect_refused("inf.npy", "old.npy", 2, {"inf.npy: row 17, column 3 is -inf"});
   EXPECT_EQ(text_of("old.npy"), "old");
   samples(17, 3) = 1e308;
   samples(17, 4) = -1e308;
@@ -146,10 +146,10 @@ TEST_F(TransformCommand, ARowThatIsNotFiniteLeavesNothing) {
   write("huge.npy", samples);
   io::save_map(path("map.npz"), TransportMap({gaussian(dim, 2, 1), gaussian(dim, 1, 2), 1e-3},
                                              {gaussian(dim, 3, 3), gaussian(dim, 1, 4), 1e3}));
-  expect_refused("huge.npy", "y.npy", 2, {"row 17 of huge.npy", "beyond the largest number"});
+  expect_refused("huge.npy", "y.npy", 2, {"huge.npy: row 17 is mapped beyond the largest number"});
   // In a stream the rows of earlier chunks are gone, but never a bad one: here the first chunk is bad.
   EXPECT_EQ(shell("cat nan.npy | itspace transform --map map.npz --in - --out - > piped 2> err"), 2);
-  EXPECT_TRUE(mentions(text_of("err"), {"row 17 of standard input"}));
+  EXPECT_TRUE(mentions(text_of("err"), {"standard input: row 17, column 3 is nan"}));
   EXPECT_LE(text_of("piped").size(), 128u);
 }
 
