@@ -52,10 +52,10 @@ int run_on(const Arguments& given, const io::RowFiles& files) {
       std::clamp<std::uint64_t>((left - for_rows) / bytes_of_column(d), 1, static_cast<std::uint64_t>(d)));
   const Index sweeps_needed = (d + band - 1) / band;
   if (!given.quiet) {
-    print_note(fmt::format("features, {} samples of dimension {}: the covariance is {}, {} of {}", files.rows(), d,
+    print_note(fmt::format("features, {} samples of dimension {}: the covariance is {}, {} of {}{}", files.rows(), d,
                            bytes_text(8.0 * static_cast<double>(d) * static_cast<double>(d)),
                            sweeps_needed == 1 ? "1 sweep" : fmt::format("{} sweeps", sweeps_needed),
-                           bytes_text(static_cast<double>(files.bytes()))));
+                           bytes_text(static_cast<double>(files.bytes())), flat_files_text(files)));
     print_note(
         "align, distance and info take features as they are and make no covariance; it is worth its room where it is "
         "used often and d is small beside the number of samples");

@@ -113,6 +113,8 @@ class Follower {
   void follow(const std::string& file, io::RowReader& in, const std::optional<PredictedFile>& predicted,
               const std::optional<AnswersFile>& answers) {
     const bool stream = is_stream(file);
+    if (in.info().shape.size() < 2 && !given_.quiet)
+      print_note(fmt::format("{}: {}", stream ? "standard input" : quoted(std::filesystem::path(file)), as_one_column));
     const Index rows = given_.batch.value_or(stream ? rows_from_input : std::max<Index>(in.rows(), 1));
     if (in.rows() == 0) observe(file, Block<Scalar>(0, in.cols()), {}, {});
     Block<Scalar> batch(std::min(rows, std::max<Index>(in.rows(), 1)), in.cols());

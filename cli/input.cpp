@@ -34,12 +34,17 @@ struct Verdict {
 template <Storage Scalar>
 Verdict classify(const Request& request, const io::Array& array, const HeldBlock<Scalar>& values,
                  const std::optional<FactorShape>& expected) {
-  if (request.as != Kind::automatic) return {request.as, "as " + request.as_option + " says"};
+  const bool flat = array.info().shape.size() < 2;
+  if (request.as != Kind::automatic) {
+    const std::string why = "as " + request.as_option + " says";
+    return {request.as, flat && request.as == Kind::features ? fmt::format("{}; {}", why, as_one_column) : why};
+  }
   if (array.info().key == "sigma") return {Kind::covariance, "named sigma in an .npz"};
   if (expected && values.rows() == expected->dim && values.cols() == expected->rank && values.cols() != values.rows())
     return {Kind::factor,
             fmt::format("{} rows and {} columns, the dimension and the rank", expected->dim, expected->rank)};
-  if (values.rows() != values.cols()) return {Kind::features, "not square: one sample per row"};
+  if (values.rows() != values.cols())
+    return {Kind::features, fmt::format("{}: one sample per row", flat ? as_one_column : "not square")};
   if (is_symmetric<Scalar>(values.view(), rounding_of<Scalar>(array)))
     return {Kind::covariance, "square and symmetric"};
   return {Kind::features, fmt::format("square but not symmetric: one sample per row; a covariance needs {} covariance",

@@ -60,6 +60,9 @@ struct Input {
   std::string note() const;
 };
 
+// How values of one dimension are taken where rows are samples: they may be labels by mistake.
+inline constexpr auto as_one_column = "one dimension, taken for one column";
+
 io::Array open(const Request& request);
 
 // Rows `first`, first + 1, ... of a file, which a message is to call `file`.

@@ -90,7 +90,8 @@ Verdict kind_of(const TargetArguments& given, const io::Array& array) {
       misuse(fmt::format("{} is {}: a covariance or features, and no rank reads all of it to tell", path,
                          shape_text(rows, cols)),
              fmt::format("say what it is with {} covariance or {} features", request.as_option, request.as_option));
-    verdict = {Kind::features, "not square: one sample per row"};
+    verdict = {Kind::features,
+               fmt::format("{}: one sample per row", array.info().shape.size() < 2 ? as_one_column : "not square")};
   }
   if (verdict.kind == Kind::factor)
     misuse(fmt::format("{} is taken for a factor, which is not spread over ranks", path),

@@ -144,9 +144,16 @@ std::string description(const io::RowFiles& files) {
 
 std::string files_and_size(const io::RowFiles& files) {
   const std::size_t count = files.paths().size();
-  return fmt::format("{}, streamed: {} of {}",
+  return fmt::format("{}, streamed: {} of {}{}",
                      count == 1 ? quoted(files.paths().front()) : fmt::format("{} files", count),
-                     bytes_text(static_cast<double>(files.bytes())), files.type());
+                     bytes_text(static_cast<double>(files.bytes())), files.type(), flat_files_text(files));
+}
+
+std::string flat_files_text(const io::RowFiles& files) {
+  const std::vector<std::string> flat = files.flat_files();
+  if (flat.empty()) return "";
+  return fmt::format("; {}{}: {}", quoted(std::filesystem::path(flat.front())),
+                     flat.size() == 1 ? "" : fmt::format(" and {} more", flat.size() - 1), as_one_column);
 }
 
 std::string run_description(const io::RowFiles& files, const std::optional<std::uint64_t>& memory) {

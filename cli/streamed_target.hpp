@@ -40,6 +40,8 @@ void check_streamed(const TargetArguments& target, const io::RowFiles& files);
 
 std::string description(const io::RowFiles& files);     // "features, 100 samples of dimension 5"
 std::string files_and_size(const io::RowFiles& files);  // "3 files, streamed: 1.5 GB of float32"
+// "; labels.npy and 2 more: one dimension, taken for one column", and nothing where none has.
+std::string flat_files_text(const io::RowFiles& files);
 // What a checkpoint must have been made with: where chunks end depends on the memory.
 std::string run_description(const io::RowFiles& files, const std::optional<std::uint64_t>& memory);
 Json stream_json(const TargetArguments& target, const io::RowFiles& files);

@@ -118,6 +118,7 @@ int run(const Arguments& given) {
   const TransportMap map = load(given);
   io::RowReader in(given.in);
   check_dim(given, in, map);
+  if (in.info().shape.size() < 2 && !given.quiet) print_note(fmt::format("{}: {}", input_name(given), as_one_column));
   const bool float32 = in.info().type == "float32" || in.info().type == "float16";
   if (float32)
     transform<float>(given, in, map);

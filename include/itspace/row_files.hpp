@@ -44,6 +44,8 @@ class ITSPACE_API RowFiles {
   const std::string& reader_holds() const { return reader_holds_; }
   const std::string& reader_remedy() const { return reader_remedy_; }
   std::vector<std::filesystem::path> paths() const;
+  // Those of one dimension, as they were named: n values are n rows of one. Labels by mistake look like that, too.
+  std::vector<std::string> flat_files() const;
 
   // The rows as they lie in the files, converted to Data. Each has a place of its own.
   template <Storage Data>

@@ -59,6 +59,9 @@ def _slices(source: Any, memory: int) -> Begin:
 def _begin_of(source: Any, memory: int) -> Begin:
     if _is_table(source):
         return _slices(source, memory)
+    shape = getattr(source, "shape", ())
+    if len(shape) == 1 and getattr(source, "dtype", object) != object:  # one of objects may hold chunks
+        raise ValueError(dimensions_text("the source of a stream", shape, 2))
     if callable(source) and not hasattr(source, "__iter__"):
         return lambda: iter(source())
     if not hasattr(source, "__iter__"):
@@ -219,7 +222,10 @@ def _from_datasets(names: List[str], memory: int, dtype: Optional[np.dtype[Any]]
         with _named(path, "HDF5", OSError), h5py.File(path, "r") as file:
             if inside not in file:
                 raise RuntimeError(f"{path!r} has no dataset '/{inside}'; it holds {', '.join(map(repr, file)) or 'nothing'}")
-            yield from _slices(file[inside], memory)()
+            dataset = file[inside]
+            if isinstance(dataset, h5py.Dataset) and len(dataset.shape) != 2:
+                raise ValueError(dimensions_text(repr(name), dataset.shape, 2))
+            yield from _slices(dataset, memory)()
 
     return _of_files(names, chunks, memory, dtype)
 

@@ -159,6 +159,22 @@ def test_a_file_of_one_dimension_is_no_feature_set(tmp_path):
     assert itspace.Target.from_files(tmp_path / "column.npy").dim == 1
 
 
+def test_a_dataset_and_an_array_of_one_dimension_are_none_either(tmp_path):
+    values = np.arange(30.0)
+    with pytest.raises(ValueError, match=r"source of a stream has 1 dimension.*\(30,\).*reshape\(-1, 1\)"):
+        itspace.Target.from_stream(values)
+    pieces = np.empty(2, dtype=object)  # an array of chunks is an iterable of them
+    pieces[:] = np.split(rows(), 2)
+    assert itspace.Target.from_stream(pieces).dim == 12
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w") as file:
+        file["labels"] = values
+        file["column"] = values[:, None]
+    with pytest.raises(ValueError, match=r"x\.h5:/labels' has 1 dimension.*\(30,\).*reshape\(-1, 1\)"):
+        itspace.Target.from_files(f"{tmp_path}/x.h5:/labels")
+    assert itspace.Target.from_files(f"{tmp_path}/x.h5:/column").dim == 1
+
+
 def test_they_are_pickled_by_name(tmp_path):
     X = rows()
     np.save(tmp_path / "x.npy", X)

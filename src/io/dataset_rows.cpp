@@ -133,11 +133,10 @@ class DatasetRows : public OpenRowFile<Data> {
 
   void read(Index first, BlockView<Data> out) override {
     const std::lock_guard hold(hdf5_lock());
-    const bool vector = info_.cols == 1 && dimensions() == 1;
     const hsize_t from[] = {static_cast<hsize_t>(first), 0};
     const hsize_t count[] = {static_cast<hsize_t>(out.rows()), static_cast<hsize_t>(out.cols())};
     const Handle in_file(H5Dget_space(dataset_->get()), H5Sclose);
-    const Handle in_memory(H5Screate_simple(vector ? 1 : 2, count, nullptr), H5Sclose);
+    const Handle in_memory(H5Screate_simple(info_.flat ? 1 : 2, count, nullptr), H5Sclose);
     const hid_t type = std::same_as<Data, float> ? H5T_NATIVE_FLOAT : H5T_NATIVE_DOUBLE;
     const herr_t outcome = quietly([&] {
       return H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, from, nullptr, count, nullptr) < 0
@@ -153,11 +152,6 @@ class DatasetRows : public OpenRowFile<Data> {
   }
 
  private:
-  int dimensions() const {
-    const Handle space(H5Dget_space(dataset_->get()), H5Sclose);
-    return H5Sget_simple_extent_ndims(space.get());
-  }
-
   const RowFile& info_;
   std::optional<Handle> file_, dataset_;
 };
@@ -182,8 +176,9 @@ RowFile examine_dataset(const std::filesystem::path& path, const std::string& da
   H5Sget_simple_extent_dims(space.get(), shape, nullptr);
   info.rows = static_cast<Index>(shape[0]);
   info.cols = static_cast<Index>(shape[1]);
+  info.flat = dimensions == 1;
   info.type = type_of(opened.get(), info);
-  if (dimensions == 2) {
+  if (!info.flat) {
     info.reader_bytes = bytes_of_chunk_band(opened.get(), info);
     info.reader_holds = fmt::format("for chunks of {}", info.name());
   }

@@ -86,6 +86,7 @@ RowFile examine_npy(const std::filesystem::path& path) {
   require_values(header, info.state.size - info.offset, where);
   info.rows = header.shape.empty() ? 1 : header.shape[0];
   info.cols = header.shape.size() < 2 ? 1 : header.shape[1];
+  info.flat = header.shape.size() < 2;
   info.type = header.type;
   info.big_endian = header.big_endian;
   if (header.fortran_order && info.rows > 1 && info.cols > 1) {

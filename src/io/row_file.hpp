@@ -23,6 +23,7 @@ struct RowFile {
   RowFileKind kind = RowFileKind::npy;
   std::string dataset;  // of an HDF5 file
   Index rows = 0, cols = 0;
+  bool flat = false;  // of one dimension: its values are a column
   ElementType type = ElementType::float64;
   bool big_endian = false;
   std::uint64_t offset = 0;        // of the values in an .npy

@@ -304,6 +304,16 @@ std::vector<std::filesystem::path> RowFiles::paths() const {
   return out;
 }
 
+std::vector<std::string> RowFiles::flat_files() const {
+  std::vector<std::string> out;
+  for (const RowFile& file : *files_) {
+    if (file.flat) {
+      out.push_back(file.dataset.empty() ? file.path.string() : file.path.string() + ":" + file.dataset);
+    }
+  }
+  return out;
+}
+
 template <Storage Data>
 std::shared_ptr<RowSource<Data>> RowFiles::source(Index first, Index count) const {
   require(first >= 0 && count >= 0 && first <= rows_ && count <= rows_ - first, "rows ", first, " to ",

@@ -122,6 +122,43 @@ TEST_F(Streamed, BadInputIsNamed) {
   }
 }
 
+// Labels by mistake, or features of one column? It is taken for the latter, and that is said.
+TEST_F(Streamed, AFileOfOneDimensionIsOneColumnAndThatIsSaid) {
+  Matrix column = gaussian(40, 1, 2);
+  const io::NamedBlock flat[] = {{"x", column, true}};
+  io::save_npz(path("flat.npz"), flat);
+  std::string npy = text_of("flat.npz");  // its member is stored as it is
+  npy = npy.substr(npy.find("\x93NUMPY"));
+  write_bytes("flat.npy", npy.substr(0, 128 + 40 * sizeof(double)));
+  write("column.npy", column);
+  const std::string said = "one dimension, taken for one column";
+  const auto align = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{"align", "--rank", "1", "--out", "Y.npy", "--target"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.err;
+  };
+  EXPECT_TRUE(mentions(align({"flat.npy"}), {"flat.npy", said, "40 samples of dimension 1"}));
+  EXPECT_TRUE(mentions(align({"flat.npy", "--target-as", "features"}), {said}));
+  EXPECT_TRUE(mentions(align({"flat.npy", "--memory", "200MiB"}), {said}));
+  EXPECT_TRUE(mentions(align({"column.npy", "flat.npy"}), {"flat.npy: " + said}));
+  EXPECT_FALSE(mentions(align({"column.npy"}), {"one column"}));
+  EXPECT_FALSE(mentions(align({"column.npy", "--memory", "200MiB"}), {"one column"}));
+  for (const std::vector<std::string>& line :
+       {std::vector<std::string>{"info", "flat.npy"},
+        {"distance", "flat.npy", "column.npy"},
+        {"shift", "column.npy", "flat.npy"},
+        {"covariance", "flat.npy", "--out", "S.npy"},
+        {"follow", "--rank", "1", "flat.npy"},
+        {"map", "--source", "column.npy", "--target", "flat.npy", "--map", "scale", "--out", "map.npz"},
+        {"transform", "--map", "map.npz", "--in", "flat.npy", "--out", "m.npy"}}) {
+    const Outcome outcome = run(line);
+    EXPECT_EQ(outcome.exit_code, 0) << line.front() << outcome.err;
+    EXPECT_TRUE(mentions(outcome.out + outcome.err, {said})) << line.front();
+  }
+}
+
 // A pattern stands for its files, and none of them is an output.
 TEST_F(Streamed, NoFileOfAPatternIsWritten) {
   std::filesystem::create_symlink("part-2.npy", path("link.npy"));
