@@ -74,10 +74,18 @@ void print_outcome(const Arguments& given, const AlignReport& report, const Trac
   print_line("\n" + text + ".");
 }
 
+// What to do about squares that overflow. `largest`: the entry to blame, where it is known.
+template <Storage Scalar>
+std::string remedy_of_overflow(const std::string& largest) {
+  return fmt::format("{}scale the data down{}; ",
+                     largest.empty() ? "" : fmt::format("the largest entry: {}; ", largest),
+                     std::same_as<Scalar, float> ? ", or give --precision mixed" : "");
+}
+
 // What a run writes and prints is the outcome of the attempt that counts; one that is given up leaves nothing behind.
-template <Storage Scalar, Storage Data, class Run>
-int align_and_report(const Arguments& given, const Run& run, std::optional<double> floor, Json json, Progress& progress,
-                     ResolutionWatch& watch) {
+template <Storage Scalar, Storage Data, class Run, class Largest>
+int align_and_report(const Arguments& given, const Run& run, const Largest& largest_entry, std::optional<double> floor,
+                     Json json, Progress& progress, ResolutionWatch& watch) {
   const bool talkative = !given.quiet && !given.json;
   AlignReport report(floor);
   bool began = false;  // a resumed run does not begin with row 0
@@ -114,10 +122,13 @@ int align_and_report(const Arguments& given, const Run& run, std::optional<doubl
   if (interrupt_asked())
     print_note(fmt::format("stopped by an interrupt; the best iterate is in {}", quoted(given.out)));
   const bool ended_badly = failed(result.status());
-  if (ended_badly)
-    print_error(fmt::format("the run ended as {} after {} of {} steps\nthe best iterate is in {}",
+  if (ended_badly) {
+    const bool overflowed = result.status() == Status::not_finite && !result.trace.reason.empty();
+    print_error(fmt::format("the run ended as {} after {} of {} steps{}\n{}the best iterate is in {}",
                             name(result.status()), result.trace.steps.size() - 1, given.options.steps,
-                            quoted(given.out)));
+                            overflowed ? ": " + result.trace.reason : "",
+                            overflowed ? remedy_of_overflow<Scalar>(largest_entry()) : "", quoted(given.out)));
+  }
   return ended_badly ? exit_code::outcome : interrupt_exit_code(exit_code::success);
 }
 
@@ -185,7 +196,8 @@ int run_on(const Arguments& given, io::Array target_array) {
                  ? align_on_gpu<Scalar, Data>(given.device, target, start, given.rank, given.options, on_step)
                  : checkpointed.align<Scalar>(target.ref(), start, given.rank, given.options, on_step);
     };
-    return align_and_report<Scalar, Data>(given, run, floor, json, progress, watch);
+    return align_and_report<Scalar, Data>(
+        given, run, [&] { return largest_entry_text(input); }, floor, json, progress, watch);
   });
 }
 
@@ -224,7 +236,8 @@ int stream_on(const Arguments& given, const io::RowFiles& files) {
       if (!given.quiet) print_note(sweeps.summary(target.sweeps()));
       return result;
     };
-    return align_and_report<Scalar, Data>(given, run, std::nullopt, json, progress, watch);
+    const auto unknown = [] { return std::string(); };  // it would take another sweep
+    return align_and_report<Scalar, Data>(given, run, unknown, std::nullopt, json, progress, watch);
   });
 }
 

@@ -71,8 +71,9 @@ std::string ending_text(const Trace& trace) {
       if (!trace.reason.empty()) return fmt::format("The run ended early: {}.", trace.reason);
       return "A step broke its promise, so the run ended there; the best iterate before it is returned.";
     case Status::not_finite:
-      return "A product with the target was not finite, so the run ended there; the best iterate before it is "
-             "returned.";
+      return fmt::format(
+          "A product with the target was not finite{}, so the run ended there; the best iterate before it is returned.",
+          trace.reason.empty() ? "" : fmt::format(" ({})", trace.reason));
     case Status::not_a_covariance:
       return fmt::format("The target is not a covariance: {}. The start is returned.", trace.reason);
   }

@@ -26,6 +26,11 @@ double rounding_of(const io::Array& array) {
   return std::max(array.epsilon(), static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
 }
 
+template <Storage Scalar>
+std::string entry_text(const std::string& file, Index row, Index col, Scalar value) {
+  return fmt::format("{}: row {}, column {} is {}", file, row, col, value);
+}
+
 struct Verdict {
   Kind kind;
   std::string why;
@@ -113,9 +118,8 @@ void check_finite_rows(const ConstBlockView<Scalar>& rows, Index first, const st
   for (Index i = 0; i < rows.rows(); ++i)
     for (Index j = 0; j < rows.cols(); ++j)
       if (!std::isfinite(rows(i, j)))
-        throw std::invalid_argument(
-            fmt::format("{}: row {}, column {} is {}; all values must be finite. Remove or replace such rows first",
-                        file, first + i, j, rows(i, j)));
+        throw std::invalid_argument(entry_text(file, first + i, j, rows(i, j)) +
+                                    "; all values must be finite. Remove or replace such rows first");
 }
 
 template <Storage Scalar>
@@ -168,6 +172,14 @@ void check_spectrum(const Input<Scalar>& covariance, const Eigen::VectorXd& eige
   } catch (const std::invalid_argument& error) {
     misuse(fmt::format("{}: {}", quoted(covariance.request.path), error.what()), "--trust skips this check");
   }
+}
+
+template <Storage Scalar>
+std::string largest_entry_text(const Input<Scalar>& input) {
+  const auto values = input.values.view();
+  Index row = 0, col = 0;
+  values.cwiseAbs().maxCoeff(&row, &col);
+  return entry_text(quoted(input.request.path), row, col, values(row, col));
 }
 
 template <Storage Scalar>
@@ -226,6 +238,7 @@ void check_same_dim(const Input<A>& a, const Input<B>& b) {
   template void check_entries<Scalar>(const Input<Scalar>&, const Checks&);                                         \
   template void check_symmetry<Scalar>(const Input<Scalar>&);                                                       \
   template void check_spectrum<Scalar>(const Input<Scalar>&, const Eigen::VectorXd&);                               \
+  template std::string largest_entry_text<Scalar>(const Input<Scalar>&);                                            \
   template Eigen::VectorXd mean_of<Scalar>(const Input<Scalar>&);                                                   \
   template Eigen::VectorXd load_weights<Scalar>(const std::filesystem::path&, const Input<Scalar>&);
 ITSPACE_INSTANTIATE(float)

@@ -75,6 +75,10 @@ template <Storage Scalar>
 Input<Scalar> load(const Request& request, io::Array array, const Checks& checks,
                    const std::optional<FactorShape>& expected = std::nullopt);
 
+// "x.npy: row 17, column 4 is -3e+38", of the value that is largest.
+template <Storage Scalar>
+std::string largest_entry_text(const Input<Scalar>& input);
+
 // What load() asks of a covariance; and the same in two halves, for a command that computes its spectrum anyway.
 // @throws std::invalid_argument.
 template <Storage Scalar>

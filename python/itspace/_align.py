@@ -13,7 +13,7 @@ from . import _checkpoint, _gpu
 from ._arrays import integer, number, seed_of, shown, take
 from ._as_target import as_target, in_precision
 from ._gpu import on_gpu
-from ._result import STATUS_WARNING, AlignResult, warn_unresolved
+from ._result import STATUS_WARNING, AlignResult, status_text, warn_unresolved
 from ._result import _restore as _restore  # pickles look for it here
 from ._starts import resolve_rank
 from ._types import Array, Covariance, Precision, Rank, Route, Solver
@@ -217,8 +217,8 @@ def align(
         factor, iterates = wrap(factor), [wrap(iterate) for iterate in iterates]
     status = record.status
     if status in STATUS_WARNING:
-        reason = f" ({record.reason})" if record.reason else ""
-        warnings.warn(f"align ended as {status}{reason}: {STATUS_WARNING[status]}", RuntimeWarning, stacklevel=2)
+        said = status_text(record, dtype == np.float32, getattr(core, "_data", {}))
+        warnings.warn(f"align ended as {said}", RuntimeWarning, stacklevel=2)
     unresolved = record.unresolved if dtype == np.float32 else None
     if unresolved is not None:
         warn_unresolved(unresolved, "W2^2", ": the objectives of this run are not known to 1 %")

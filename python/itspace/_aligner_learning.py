@@ -116,7 +116,11 @@ class LearningAligner(CheckedAligner):
             seed=self._seed(),
         )
         if result.status == "not_finite":
-            raise ValueError("a product with the covariance of Xt is not finite; scale the samples down")
+            reason = result.trace["reason"]
+            raise ValueError(
+                f"a product with the covariance of Xt is not finite{f' ({reason})' if reason else ''}; scale the samples "
+                "down, or pass them as float64"
+            )
         return result
 
     def _decide(self, compared: _compare.Comparison, Xt: np.ndarray[Any, Any], head: Any) -> Bunch:

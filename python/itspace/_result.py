@@ -24,6 +24,10 @@ STATUS_WARNING = {
 }
 
 
+# Where the reason is known, which is then stated: of the target's values, too large.
+OVERFLOW = "a product with the target was not finite; the factor is the best iterate before it. "
+
+
 class ResolutionWarning(UserWarning):
     """float32 does not know the objective of a run to 1 % of itself; ``precision="mixed"`` does, and so do float64 data."""
 
@@ -41,6 +45,22 @@ def remedy_of_float32(text: str) -> Iterator[None]:
         yield
     finally:
         _remedy.reset(before)
+
+
+def status_text(record: _core.Trace, float32: bool, data: Dict[str, Any]) -> str:
+    """What is to be said of a run that went wrong. `data`: the arrays that the target was made of, by name."""
+    status = record.status
+    if status != "not_finite" or not record.reason:
+        reason = f" ({record.reason})" if record.reason else ""
+        return f"{status}{reason}: {STATUS_WARNING[status]}"
+    largest = ""
+    for name in ("X", "S", "T", "U"):
+        values = data.get(name)
+        if isinstance(values, np.ndarray) and values.ndim == 2:
+            i, j = np.unravel_index(np.abs(values).argmax(), values.shape)
+            largest = f"The largest value is {name}[{i}, {j}] = {values[i, j]:g}. "
+    remedy = f"Scale the data down, or: {_remedy.get()}" if float32 else "Scale the data down"
+    return f"{status} ({record.reason}): {OVERFLOW}{largest}{remedy}"
 
 
 def warn_unresolved(unresolved: "Tuple[float, float]", what: str, doubt: str) -> None:

@@ -136,12 +136,25 @@ def test_misuse(kind, message, call):
 
 def test_overflow_is_an_outcome_that_is_said():
     huge = np.full((3, 3), 3e38, dtype=np.float32)
-    with pytest.warns(RuntimeWarning, match="not_finite.*target and the start.*too large or too small"):
+    said = r"not_finite .*the squares overflow.*largest value is S\[0, 0\] = 3e\+38. Scale.*precision='mixed'"
+    with pytest.warns(RuntimeWarning, match=said):
         result = itspace.align(huge, np.ones((3, 1), dtype=np.float32), rank=1)
     assert result.status == "not_finite" and not result.certified
     assert np.isfinite(result.factor).all()
     found = itspace.verify(result.factor, huge, result)
     assert found["certified"] is False and found["holds"]  # the trace owns up
+
+
+def test_features_whose_squares_overflow_are_named():
+    X = np.random.default_rng(0).standard_normal((40, 6))
+    X[17, 4] = -3e38
+    said = r"float32 ends at 3.4.*the squares overflow.*largest value is X\[17, 4\] = -3e\+38. Scale.*precision='mixed'"
+    with pytest.warns(RuntimeWarning, match=said):
+        itspace.align(itspace.Target.from_features(X.astype(np.float32)), rank=2)
+    assert itspace.align(itspace.Target.from_features(X.astype(np.float32)), rank=2, precision="mixed").status == "step_limit"
+    X[17, 4] = 1e200
+    with pytest.warns(RuntimeWarning, match=r"float64 ends at 1.7.*X\[17, 4\] = 1e\+200. Scale the data down$"):
+        itspace.align(itspace.Target.from_features(X), rank=2)
 
 
 def test_an_operators_trace_is_suspected_too():

@@ -57,8 +57,9 @@ class CountedTarget {
 
   // A target may gather its trace in its first sweep, or in the first after it changed. Where none was needed so far (a
   // start of zeros) one is made.
+  bool swept() const { return swept_ && swept_version_ == version(); }
   double trace() {
-    if (!swept_ || swept_version_ != version()) {
+    if (!swept()) {
       const auto column = make_image(dim(), 1);
       auto image = make_image(dim(), 1);
       apply(column, image);

@@ -264,7 +264,10 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
   } else {
     make_basis(space_, current(), q_, point_.basis);
   }
-  if (!point_.basis.finite) return Status::not_finite;
+  if (!point_.basis.finite) {
+    if (target_.swept()) recorder_.set_target_trace(target_.trace());  // it may say why
+    return Status::not_finite;
+  }
 
   const double error =
       may_keep_product_ && point_.basis.direct ? kept_product_error(point_.basis) : paper_detail::most_kept_error + 1;

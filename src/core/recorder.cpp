@@ -1,11 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/recorder.hpp"
 
+#include "core/require.hpp"
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace itspace {
+namespace {
+
+// Why a product is not finite, where the trace alone, which is a double, tells.
+std::string overflow_in(const Trace& trace) {
+  const double largest =
+      trace.precision == "float32" ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  if (!(trace.target_trace > largest)) return "";
+  return text("the target's trace, a sum of squares, is ", trace.target_trace, ", and ", trace.precision, " ends at ",
+              largest, ": the squares overflow");
+}
+
+}  // namespace
 
 Recorder::Recorder(Index dim, Index rank, std::string precision, std::optional<double> alpha, double tolerance,
                    Solver solver, std::chrono::steady_clock::time_point begin)
@@ -103,6 +118,7 @@ void Recorder::not_evaluated(Index target_version) {
 const Trace& Recorder::complete(Status status, Index passes_total) {
   trace_.passes_total = passes_total;
   trace_.status = status;
+  if (status == Status::not_finite && trace_.reason.empty()) trace_.reason = overflow_in(trace_);
   trace_.route = several_routes_ || !single_route_ ? Route::automatic : *single_route_;
   return trace_;
 }

@@ -60,6 +60,7 @@ class RitzSolver {
   // amplifies them; where it does not lie there it rides along and is evaluated in a basis of its own. A status ends
   // the run.
   std::optional<Status> pass(Index k, bool own);
+  Status iterate_not_finite();
   // `known_image`: the longest column of the products that are not fresh.
   void place_in_subspace(const Small& inside, double known_image);
   std::optional<Status> certify(double noise);

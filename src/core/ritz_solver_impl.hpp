@@ -165,12 +165,18 @@ void RitzSolver<S>::make_previous_directions() {
 }
 
 template <Space S>
+Status RitzSolver<S>::iterate_not_finite() {
+  if (target_.swept()) recorder_.set_target_trace(target_.trace());  // it may say why
+  return Status::not_finite;
+}
+
+template <Space S>
 std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
   q_cols_ = p_cols_ = 0;
   if (k == 0 || recorder_.repeats()) make_first_subspace();
   if (own) {
     make_basis(space_, y_, q_, point_.basis);
-    if (!point_.basis.finite) return Status::not_finite;
+    if (!point_.basis.finite) return iterate_not_finite();
     product_.form(columns(q_, 0, point_.basis.cols), point_.basis, point_.data);
     recorder_.set_target_trace(target_.trace());
     return certify(1);
@@ -183,7 +189,7 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
   const Index cols = v_cols_ + q_cols_, fresh = whole ? 0 : v_cols_, fresh_cols = cols - fresh;
   multiply(space_, columns(s_, 0, cols), inside, b_);
   const double outside = space_.blend_norms(y_, b_).difference_squared;
-  if (!std::isfinite(outside)) return Status::not_finite;
+  if (!std::isfinite(outside)) return iterate_not_finite();
   const double limit = ritz_detail::most_outside * eps();
   const bool rides = outside > limit * limit * inside.squaredNorm();
   if (rides) {

@@ -296,6 +296,37 @@ TEST_F(Align, ARunThatFailedIsNotCertified) {
   EXPECT_EQ(found["holds"], true);
 }
 
+// Squares of what float32 holds are more than it holds: why the run ended, where, and what to do.
+TEST_F(Align, ValuesWhoseSquaresOverflowAreNamed) {
+  Matrix features = gaussian(40, 6, 1);
+  features(17, 4) = -3e38;
+  write_float("huge.npy", features);
+  const std::vector<std::string> line{"align",   "--rank", "2",        "--out",   "Y.npy",
+                                      "--trace", "T.json", "--target", "huge.npy"};
+  const std::string cause = "the squares overflow";
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), line.begin(), line.end());
+    return run(more);
+  };
+  const auto ended = with({});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_TRUE(mentions(ended.out, {cause, "float32", "3.4"})) << ended.out;
+  EXPECT_TRUE(mentions(ended.err, {"not_finite", "huge.npy: row 17, column 4 is -3e+38", "scale", "--precision mixed"}))
+      << ended.err;
+  EXPECT_TRUE(mentions(json_of("T.json")["reason"].get<std::string>(), {cause}));
+  const auto streamed = with({"--memory", "200MiB"});
+  EXPECT_TRUE(mentions(streamed.out, {cause})) << streamed.out;
+  EXPECT_TRUE(mentions(streamed.err, {"scale", "--precision mixed"})) << streamed.err;
+  EXPECT_EQ(with({"--precision", "mixed"}).exit_code, 0);
+  features(17, 4) = 1e200;
+  write("huge.npy", features);
+  const auto beyond_double = with({});
+  EXPECT_EQ(beyond_double.exit_code, 1);
+  EXPECT_TRUE(mentions(beyond_double.out, {cause, "float64"})) << beyond_double.out;
+  EXPECT_TRUE(mentions(beyond_double.err, {"huge.npy: row 17, column 4 is 1e+200", "scale"})) << beyond_double.err;
+  EXPECT_FALSE(mentions(beyond_double.err, {"--precision"}));
+}
+
 // What is not given is the library's, in what the program does and in what its help says.
 TEST_F(Align, TheDefaultsAreTheLibrarys) {
   ASSERT_EQ(run({"align", "--target", "target.npy", "--rank", "3", "--out", "Y.npy"}).exit_code, 0);
