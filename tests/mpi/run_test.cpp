@@ -24,18 +24,8 @@ const mpi::Communicator& ranks() {
   return all_ranks();
 }
 
-constexpr Index dim = 61, samples = 190, rank = 5;
+using namespace spread_problem;
 
-template <Storage Scalar>
-Block<Scalar> features(double mean = 3) {
-  Draw draw(21);
-  return block<Scalar>(features_with(samples, eigenvalues_of(Spectrum::power_law, dim), mean, draw));
-}
-template <Storage Scalar>
-Block<Scalar> start() {
-  Draw draw(22);
-  return block<Scalar>(draw.gaussian(dim, rank));
-}
 template <class B>
 B own_rows(const B& whole) {
   return whole.middleRows(ranks().first_row(whole.rows()), ranks().own_rows(whole.rows()));

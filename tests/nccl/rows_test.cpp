@@ -41,18 +41,7 @@ const nccl::Communicator& gpus() {
   return all;
 }
 
-constexpr Index dim = 61, samples = 190, rank = 5;
-
-template <Storage Scalar>
-Block<Scalar> features(double mean = 3) {
-  Draw draw(21);
-  return block<Scalar>(features_with(samples, eigenvalues_of(Spectrum::power_law, dim), mean, draw));
-}
-template <Storage Scalar>
-Block<Scalar> start() {
-  Draw draw(22);
-  return block<Scalar>(draw.gaussian(dim, rank));
-}
+using namespace spread_problem;
 
 template <class Type>
 class GpuRows : public ::testing::Test {};

@@ -74,6 +74,25 @@ Real worst_broken_descent(const Oracle& oracle, const Result<Scalar>& result, do
   return worst;
 }
 
+// Features that are shared out to the ranks of a job: sizes that no usual number of ranks divides, the same values on
+// all of them.
+namespace spread_problem {
+
+inline constexpr Index dim = 61, samples = 190, rank = 5;
+
+template <Storage Scalar>
+Block<Scalar> features(double mean = 3) {
+  Draw draw(21);
+  return block<Scalar>(features_with(samples, eigenvalues_of(Spectrum::power_law, dim), mean, draw));
+}
+template <Storage Scalar>
+Block<Scalar> start() {
+  Draw draw(22);
+  return block<Scalar>(draw.gaussian(dim, rank));
+}
+
+}  // namespace spread_problem
+
 // Problems for RapidCheck: small, of any spectrum given, with ranks from 1 to d. They shrink to d = r = 1, seed 0.
 ProblemShape draw_shape(Index largest_dim, const std::vector<Spectrum>& spectra);
 
