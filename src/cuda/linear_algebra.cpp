@@ -2,6 +2,7 @@
 #include "cuda/linear_algebra.hpp"
 
 #include "core/require.hpp"
+#include "cuda/loaded_functions.hpp"
 #include "cuda/views.hpp"
 
 #include <dlfcn.h>
@@ -55,12 +56,9 @@ std::string folder_of(void* library) {
 
 template <class Function>
 void find(void* library, const char* name, Function& function) {
-  void* address = dlsym(library, name);
-  if (address == nullptr)
-    throw std::runtime_error(text("CUDA: ", name,
-                                  " is not in the library that should have it; install cuBLAS and "
-                                  "cuSOLVER of CUDA 12 or 13, or compute on the CPU"));
-  function = reinterpret_cast<Function>(address);
+  find_function(library, name, "CUDA",
+                "the library that should have it; install cuBLAS and cuSOLVER of CUDA 12 or 13, or compute on the CPU",
+                function);
 }
 
 const Functions& functions() {

@@ -2,6 +2,7 @@
 #include "nccl/library.hpp"
 
 #include "core/require.hpp"
+#include "cuda/loaded_functions.hpp"
 
 #include <dlfcn.h>
 
@@ -11,10 +12,8 @@ namespace itspace::nccl {
 namespace {
 
 template <class Function>
-void find(void* opened, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(opened, name));
-  if (function == nullptr)
-    throw std::runtime_error(text("NCCL: ", name, " is not in libnccl.so.2; install NCCL 2.10 or newer"));
+void find(void* library, const char* name, Function& function) {
+  cuda::find_function(library, name, "NCCL", "libnccl.so.2; install NCCL 2.10 or newer", function);
 }
 
 }  // namespace
