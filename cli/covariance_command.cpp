@@ -8,6 +8,7 @@
 #include "streamed_target.hpp"
 #include "text.hpp"
 
+#include <itspace/covariance_bands.hpp>
 #include <itspace/row_stream.hpp>
 
 #include <fmt/format.h>
@@ -35,21 +36,14 @@ struct Arguments {
   bool quiet = false;
 };
 
-// What a band of k columns takes: the columns of the identity, their product, and its sums, in double.
-std::uint64_t bytes_of_column(Index dim) {
-  constexpr std::uint64_t blocks = 6;  // and the two that BLAS packs
-  return blocks * static_cast<std::uint64_t>(dim) * sizeof(double);
-}
-
 template <Storage Data>
 int run_on(const Arguments& given, const io::RowFiles& files) {
   using Streamed = StreamedFeatures<double, Data>;
   const Index d = files.cols();
-  const std::uint64_t least = Streamed::least_memory(d) + bytes_of_column(d);
+  const std::uint64_t least = Streamed::least_memory(d) + bytes_of_band_row(d);
   const std::uint64_t left = memory_for_chunks(given.memory, files, {{}, 1, sizeof(double)}, least);
   const std::uint64_t for_rows = std::max(Streamed::least_memory(d), std::min(left / 4, default_stream_memory));
-  const auto band = static_cast<Index>(
-      std::clamp<std::uint64_t>((left - for_rows) / bytes_of_column(d), 1, static_cast<std::uint64_t>(d)));
+  const Index band = band_rows(d, left - for_rows);
   const Index sweeps_needed = (d + band - 1) / band;
   if (!given.quiet) {
     print_note(fmt::format("features, {} samples of dimension {}: the covariance is {}, {} of {}{}", files.rows(), d,
@@ -65,18 +59,7 @@ int run_on(const Arguments& given, const io::RowFiles& files) {
   const std::uint64_t row_bytes = files.bytes() / static_cast<std::uint64_t>(std::max<Index>(1, files.rows()));
   const Streamed target(std::make_shared<WatchedRows<Data>>(files.source<Data>(), row_bytes, progress), for_rows);
   io::RowWriter<double> writer(given.out, d, d);
-  for (Index first = 0; first < d; first += band) {
-    const Index count = std::min(band, d - first);
-    Block<double> chosen = Block<double>::Zero(d, count), columns(d, count);
-    chosen.middleRows(first, count).setIdentity();
-    target.apply(chosen, columns);
-    // Rows are columns, by symmetry.
-    chosen.resize(1, d);
-    for (Index j = 0; j < count; ++j) {
-      chosen.row(0) = columns.col(j).transpose();
-      writer.write(chosen);
-    }
-  }
+  covariance_bands<double>(target, band, [&](const ConstBlockView<double>& rows) { writer.write(rows); });
   line.clear();
   writer.commit();
   if (!given.mean.empty()) io::save_npy<double>(given.mean, Block<double>(target.mean()));

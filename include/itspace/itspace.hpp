@@ -8,6 +8,7 @@
 #include <itspace/batch.hpp>
 #include <itspace/checkpoint.hpp>
 #include <itspace/covariance.hpp>
+#include <itspace/covariance_bands.hpp>
 #include <itspace/distance.hpp>
 #include <itspace/drift_alarm.hpp>
 #include <itspace/evaluate.hpp>

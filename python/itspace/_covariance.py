@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Optional, Union
+from typing import Any, Union
 
 import numpy as np
 
-from ._as_target import with_blocks
+from . import _core
+from ._as_target import as_target, with_blocks
 from ._stream import Files, memory_of, refuse_to_overwrite
 from ._target import Target
-
-# A band of columns: those of the identity, their product, its sums, and what the kernels make of them.
-_BLOCKS = 6
 
 
 def covariance(
@@ -46,38 +44,17 @@ def covariance(
     >>> itspace.covariance(itspace.Target.from_stream([X[:2], X[2:]])).tolist()
     [[1.0, 1.0], [1.0, 4.0]]
     """
-    target = with_blocks(source if isinstance(source, Target) else Target.from_files(source), np.dtype(np.float64))
-    d = target.dim
-    band = max(1, min(d, memory_of(memory) // (_BLOCKS * 8 * d)))
+    target = as_target(source if isinstance(source, Target) else Target.from_files(source), "source")[0]
+    target = with_blocks(target, np.dtype(np.float64))
+    given = memory_of(memory)
     if out is None:
-        whole = np.empty((d, d))
-        _fill(whole, target, band)
-        return whole
+        return _core.covariance(target._core, given)
     path = os.fspath(out)
     refuse_to_overwrite(target._data.get("files", []), path, "out")
-    beside = f"{path}.{os.getpid()}.part"
-    file: Optional[np.memmap[Any, Any]] = None
-    try:
-        file = np.lib.format.open_memmap(beside, mode="w+", dtype=np.float64, shape=(d, d))
-        _fill(file, target, band)
-        file.flush()
-        os.replace(beside, path)
-    except BaseException:
-        del file
-        if os.path.exists(beside):
-            os.remove(beside)
-        raise
-    del file
+    # "-" would be standard output.
+    _core.save_covariance(target._core, given, os.path.join(os.curdir, path) if path == "-" else path)
     written: np.ndarray = np.load(path, mmap_mode="r")
     return written
-
-
-def _fill(whole: np.ndarray, target: Target, band: int) -> None:
-    for first in range(0, len(whole), band):
-        count = min(band, len(whole) - first)
-        chosen = np.zeros((len(whole), count), dtype=target.dtype)
-        chosen[first : first + count] = np.eye(count)
-        whole[first : first + count] = np.asarray(target.apply(chosen)).T  # rows are columns, by symmetry
 
 
 __all__ = ["covariance"]

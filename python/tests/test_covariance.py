@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import itspace
+from itspace._as_target import as_target
 
 
 class Parts:
@@ -62,3 +63,20 @@ def test_what_fails_leaves_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["X.npy"]
     with pytest.raises(ValueError, match="memory is 'much'"):
         itspace.covariance(tmp_path / "X.npy", memory="much")
+    np.save(tmp_path / "X.npy", rows())
+    with pytest.raises(OSError, match="none"):
+        itspace.covariance(tmp_path / "X.npy", out=tmp_path / "none" / "S.npy")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_operator_of_python(dtype):
+    class Diagonal:
+        dim, trace = 5, 15.0
+
+        def apply(self, Y):
+            assert Y.dtype == dtype
+            return np.arange(1, 6, dtype=dtype)[:, None] * Y
+
+    Diagonal.dtype = dtype
+    target, _ = as_target(Diagonal())
+    assert np.array_equal(itspace.covariance(target, memory=1), np.diag(np.arange(1.0, 6)))

@@ -3,6 +3,7 @@
 // What a stream promises beyond the contract of every target: one sweep for each product, the same result as with all
 // rows in memory in whatever order and pieces they come, and a word for every way a source can fail.
 #include <itspace/align.hpp>
+#include <itspace/covariance_bands.hpp>
 #include <itspace/streamed.hpp>
 #include <itspace/targets.hpp>
 #include <itspace/threads.hpp>
@@ -38,6 +39,35 @@ TEST(Streamed, OneSweepForEachProductAndNoneForWhatItGathered) {
   EXPECT_EQ(target.trace(), result.trace.target_trace);
   EXPECT_EQ(target.samples(), 300);
   EXPECT_EQ(rows->restarts, result.trace.passes_total);
+}
+
+// The matrix itself, in bands of any width: a sweep for each, all rows once and in their order.
+TEST(Streamed, BandsAreTheCovariance) {
+  constexpr Index d = 17;
+  const auto rows = std::make_shared<HeldRows<float>>(some_features(300, d, 3));
+  const RealMatrix factor = centred_factor_of(wide(rows->values)), sigma = factor * factor.transpose();
+  for (const Index width : {1, 4, 17, 40}) {
+    const StreamedFeatures<double, float> target(rows, plenty);
+    Block<double> whole(d, d);
+    Index next = 0;
+    covariance_bands<double>(target, width, [&](const ConstBlockView<double>& band) {
+      EXPECT_EQ(band.rows(), std::min(width, d - next));
+      whole.middleRows(next, band.rows()) = band;
+      next += band.rows();
+    });
+    EXPECT_EQ(next, d);
+    EXPECT_EQ(target.sweeps(), (d + width - 1) / width);
+    EXPECT_LE((real(whole) - sigma).norm(), ratio_limit * eps<double> * sigma.norm()) << width;
+  }
+  const StreamedFeatures<double, float> target(rows, plenty);
+  const auto ignore = [](const ConstBlockView<double>&) {};
+  expect_throws_naming<std::invalid_argument>({"0 rows", "at least 1"},
+                                              [&] { covariance_bands<double>(target, 0, ignore); });
+  EXPECT_THROW(covariance_bands<double>(target, 4, [](const auto&) { throw std::runtime_error("full"); }),
+               std::runtime_error);
+  EXPECT_EQ(band_rows(d, 0), 1);
+  EXPECT_EQ(band_rows(d, 3 * bytes_of_band_row(d) + 1), 3);
+  EXPECT_EQ(band_rows(d, plenty), d);
 }
 
 TEST(Streamed, MeanAndTraceAreAskedBeforeAnyProduct) {
