@@ -28,7 +28,6 @@ constexpr Index lanes_of = static_cast<Index>(HWY_LANES(Scalar));
 // What is not a product is in double.
 using Tag = TagOf<double>;
 using Vector = VectorOf<double>;
-constexpr Index lanes = lanes_of<double>;
 // Vector registers: 32 of AVX-512 and NEON, else 16.
 constexpr bool many_registers = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON;
 constexpr int most_cols = many_registers ? 8 : 4;
