@@ -155,7 +155,7 @@ HWY_INLINE void product_by_panels(const SmallProduct<Scalar>& p) {
 template <class Scalar>
 void product_of(const SmallProduct<Scalar>& p) {
   constexpr Index apart = 48;
-  if (p.inner > small_product_run || (p.a_stride >= apart && p.inner >= apart && p.cols > most_cols)) {
+  if (p.a_stride >= apart && p.inner >= apart && p.cols > most_cols) {
     p.b_transposed ? product_by_panels<true>(p) : product_by_panels<false>(p);
   } else {
     p.b_transposed ? product_by<true>(p) : product_by<false>(p);

@@ -87,12 +87,14 @@ void multiply(const SmallProduct<Scalar>& whole) {
   // Small enough for all threads to end together, and large enough to be worth its copy of `a`.
   const Index wanted = whole.cols / (4 * threads) / lanes * lanes;
   const Index group = threads == 1 ? most : std::clamp(wanted, fewest, most);
-  run_parts((whole.cols + group - 1) / group, threads, [&](Index part) {
+  // The last group has what is left, half a group more or less: products of very few columns are summed in another way.
+  const Index parts = std::max<Index>(1, (whole.cols + group / 2) / group);
+  run_parts(parts, threads, [&](Index part) {
     const Index begin = part * group, above = whole.lower ? begin : 0;
     SmallProduct<Scalar> own = whole;
     own.rows -= above;
     own.a += above;
-    own.cols = std::min(group, whole.cols - begin);
+    own.cols = (part + 1 < parts ? begin + group : whole.cols) - begin;
     own.b = column_of_b(whole, begin);
     own.c += above + begin * whole.c_stride;
     product_without_zeros(own);
