@@ -74,8 +74,9 @@ void paper_step(Index d, Index r) {
   const double certificate = median_microseconds([&] {
     make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
   });
-  const double doubt =
-      median_microseconds([&] { point.doubt = promise_doubt(point.data.w_gram, point.basis, point.certificate); });
+  const double doubt = median_microseconds([&] {
+    point.doubt = promise_doubt(image_lengths(point.data.w_gram, point.certificate), point.basis, point.certificate);
+  });
   std::printf("| paper, r = %ld | %.1f | basis %.1f, objection %.1f, certificate %.1f%s, doubt %.1f%s |\n", long(r),
               basis + objection + certificate + doubt, basis, objection, certificate,
               point.certificate.by_products ? "" : " (decomposed)", doubt, fine ? "" : " (NOT FINE)");

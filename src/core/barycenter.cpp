@@ -43,14 +43,12 @@ void check_barycenter_options(const BarycenterOptions& options) {
   require(options.starts >= 1, "starts is ", options.starts, "; at least one run must be made");
 }
 
-StepDoubt step_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate) {
+StepDoubt step_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate) {
   StepDoubt doubt;
-  if (w_gram.size() == 0) return doubt;  // products with T leave none
-  const Small served = certificate.served.topRows(w_gram.rows());
-  const SmallVector squares = served.cwiseProduct(w_gram * served).colwise().sum();
-  const SmallVector lengths = basis.lengths(certificate.directions);
+  if (images.size() == 0) return doubt;
+  const SmallVector lengths = direction_lengths(basis, certificate);
   for (Index i = 0; i < certificate.rank; ++i) {
-    const double image = 2 * certificate.doubt(i) * std::sqrt(std::max(0.0, squares(i)));
+    const double image = 2 * certificate.doubt(i) * images(i);
     if (!std::isfinite(image)) continue;
     doubt.at_y += image * lengths(i);
     doubt.per_length += image;

@@ -39,7 +39,7 @@ struct StepDoubt {
 
   double of(double length) const { return at_y + per_length * length; }
 };
-ITSPACE_API StepDoubt step_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate);
+ITSPACE_API StepDoubt step_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate);
 
 template <Space S>
 class BarycenterSolver {

@@ -184,8 +184,7 @@ std::optional<Status> BarycenterSolver<S>::sweep(bool lifts) {
     at_.route = member.route;
     if (!lifts) continue;
     mean.add(b_, w, std::sqrt(std::max(0.0, trace)), eps());
-    product_of(member).complete_data(point_.data);
-    const StepDoubt doubt = step_doubt(point_.data.w_gram, point_.basis, certificate);
+    const StepDoubt doubt = step_doubt(point_.images<S>(space_, product_of(member), b_), point_.basis, certificate);
     at_.doubt.at_y += w * doubt.at_y;
     at_.doubt.per_length += w * doubt.per_length;
   }

@@ -203,15 +203,19 @@ void measure_certificate(const Small& theta, const Small& coordinates, const Cer
   certificate.gap = std::max(0.0, certificate.nuclear_norm - reached);
 }
 
-double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate) {
+SmallVector image_lengths(const Small& w_gram, const Certificate& certificate) {
   const Small served = certificate.served.topRows(w_gram.rows());
   const SmallVector squares = served.cwiseProduct(kernels::times(w_gram, served)).colwise().sum();
-  return promise_doubt(SmallVector(squares.cwiseMax(0.0).cwiseSqrt()), basis, certificate);
+  return squares.cwiseMax(0.0).cwiseSqrt();
+}
+
+SmallVector direction_lengths(const Basis& basis, const Certificate& certificate) {
+  return certificate.by_products ? basis.lengths_of_columns() : basis.lengths(certificate.directions);
 }
 
 double promise_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate) {
-  const SmallVector lengths =
-      certificate.by_products ? basis.lengths_of_columns() : basis.lengths(certificate.directions);
+  if (images.size() == 0) return 0;
+  const SmallVector lengths = direction_lengths(basis, certificate);
   double doubt = 0;
   for (Index i = 0; i < certificate.rank; ++i) {
     // Twice: what directions share is as uncertain as they are.

@@ -89,10 +89,13 @@ inline constexpr double near_orthonormal = 1e-11;
 ITSPACE_API void measure_certificate(const Small& theta, const Small& coordinates, const CertificateParts& parts,
                                      Certificate& certificate);
 
+// ||B v_i|| for the directions that are served, from W'W for the W with B = W m; and ||Y v_i||.
+ITSPACE_API SmallVector image_lengths(const Small& w_gram, const Certificate& certificate);
+ITSPACE_API SmallVector direction_lengths(const Basis& basis, const Certificate& certificate);
+
 // Where energies are known to a share d_i, Q v_i may be too long by d_i/2, which spoils the promise of a step to Y+ by
-// sum_i d_i ||B v_i|| ||Y+ v_i||: this, for the worse of Y+ = B and Y+ = Y. w_gram = W'W for the W with B = W m.
-ITSPACE_API double promise_doubt(const Small& w_gram, const Basis& basis, const Certificate& certificate);
-// The same from the lengths ||B v_i||.
+// sum_i d_i ||B v_i|| ||Y+ v_i||: this, for the worse of Y+ = B and Y+ = Y. `images`: the ||B v_i||; none where they
+// are in no doubt.
 ITSPACE_API double promise_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate);
 
 }  // namespace itspace

@@ -67,6 +67,15 @@ struct EvaluatedPoint {
     remainder = std::max(0.0, target_trace - norms.b_squared);
     return std::isfinite(norms.b_squared) && std::isfinite(target_trace) && certificate.finite;
   }
+
+  // ||B v_i|| of that B. None for products with T, which leave no doubt: X = Q_A is orthonormal, and B is T times it.
+  template <Space S>
+  SmallVector images(S& space, Product<S>& product, const typename S::ConstView& b) {
+    // The directions of a certificate by products are those of the columns.
+    if (certificate.by_products && data.w_gram.size() == 0) return space.column_norms(b);
+    product.complete_data(data);
+    return data.w_gram.size() > 0 ? image_lengths(data.w_gram, certificate) : SmallVector();
+  }
 };
 
 }  // namespace itspace

@@ -67,7 +67,6 @@ class PaperSolver {
   bool may_use_factor() const;
   NullRule null_rule(Route route) const;
   void complete_certificate(Index k);
-  void doubt_promise();
   bool lift();
 
   // A certificate with a smaller gap, from the data at hand or from another pass; false where there is none. A status

@@ -205,7 +205,7 @@ std::optional<Status> PaperSolver<S>::evaluate_current(Index k, bool step_follow
 template <Space S>
 bool PaperSolver<S>::lift() {
   if (!point_.lift(space_, product(), current(), recorder_.target_trace(), b_)) return false;
-  doubt_promise();
+  point_.doubt = promise_doubt(point_.images<S>(space_, product(), b_), point_.basis, point_.certificate);
   return true;
 }
 
@@ -297,18 +297,6 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
                    point_.certificate, of_operator);
   if (!point_.certificate.finite) return Status::not_finite;
   return std::nullopt;
-}
-
-// Products with T leave no doubt: X = Q_A is orthonormal, and B is T times it.
-template <Space S>
-void PaperSolver<S>::doubt_promise() {
-  if (point_.certificate.by_products && point_.data.w_gram.size() == 0) {  // the directions are those of B's columns
-    point_.doubt = promise_doubt(space_.column_norms(b_), point_.basis, point_.certificate);
-    return;
-  }
-  product().complete_data(point_.data);
-  point_.doubt =
-      point_.data.w_gram.size() > 0 ? promise_doubt(point_.data.w_gram, point_.basis, point_.certificate) : 0;
 }
 
 template <Space S>

@@ -176,7 +176,7 @@ TEST(Lanes, ACertificateIsThatOfTheDecomposition) {
         by_columns.served = found.m;
         by_columns.directions = Small::Identity(n, n);
         by_columns.doubt = (noise * found.m.colwise().squaredNorm().transpose()).cwiseMax(eps);
-        const double doubt = promise_doubt(p.w_gram, basis, by_columns);
+        const double doubt = promise_doubt(image_lengths(p.w_gram, by_columns), basis, by_columns);
         EXPECT_LE(std::abs(found.numbers[12] - doubt), 1e-10 * doubt);
       }
     }
