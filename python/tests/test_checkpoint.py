@@ -90,6 +90,10 @@ def test_what_is_no_checkpoint_of_this_run_is_refused(tmp_path):
             itspace.align(target, **dict(OPTIONS, **change), **again)
     with pytest.raises(ValueError, match="60 samples of dimension 8.*59 samples"):
         itspace.align(itspace.Target.from_features(rows()[1:]), **OPTIONS, **again)
+    changed = rows()
+    changed[17] *= 1.01
+    with pytest.raises(ValueError, match="made with another target"):
+        itspace.align(itspace.Target.from_features(changed), **OPTIONS, **again)
     np.savez(path, current=np.eye(3))
     with pytest.raises(RuntimeError, match="run.npz"):
         itspace.align(target, **OPTIONS, **again)

@@ -72,8 +72,14 @@ void Recorder::iterate_made(const std::optional<StepMade>& step, Index passes) {
 }
 
 std::optional<Status> Recorder::evaluated(const Certificate& certificate, const Measured& measured) {
-  if (std::exchange(repeats_, false)) return std::nullopt;
   Step& row = trace_.steps.back();
+  if (std::exchange(repeats_, false)) {
+    const double off = std::abs(measured.objective - row.objective), known = measured.resolution + row.resolution;
+    require(measured.target_version != row.target_version || !(off > 2 * known), "the checkpoint says that W2^2 is ",
+            row.objective, " at step ", row.index, ", and to this target it is ", measured.objective,
+            ": it was made with another target; resume with that one, or begin without the checkpoint");
+    return std::nullopt;
+  }
   row.objective = measured.objective;
   row.resolution = measured.resolution;
   row.certificate_gap = certificate.gap;

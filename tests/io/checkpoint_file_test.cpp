@@ -131,6 +131,18 @@ TEST(CheckpointFile, AnotherTargetOrNothingLeftToDo) {
   EXPECT_THROW(resume<double>(target, last, {.steps = 2}, checkpoints), std::invalid_argument);
   const FeaturesTarget<double> other(Block<double>::Random(20, 5));
   EXPECT_THROW(resume<double>(other, last, {.steps = 3}, checkpoints), std::invalid_argument);
+  // Another target of the same shape would make one trace of distances to two.
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    AlignOptions options{.steps = 3};
+    options.solver = solver;
+    const Block<double> features = Block<double>::Random(20, 8);
+    Block<double> changed = features;
+    changed.row(7) *= 1.01;
+    align_with_checkpoints<double>(FeaturesTarget<double>(features), 3, options, checkpoints);
+    EXPECT_NO_THROW(resume<double>(FeaturesTarget<double>(features), last, options, checkpoints));
+    align_with_checkpoints<double>(FeaturesTarget<double>(features), 3, options, checkpoints);
+    EXPECT_THROW(resume<double>(FeaturesTarget<double>(changed), last, options, checkpoints), std::invalid_argument);
+  }
   EXPECT_THROW(align_with_checkpoints<double>(target, 3, {.steps = 3}, {.every = 0}), std::invalid_argument);
   EXPECT_THROW(align_with_checkpoints<double>(target, 3, {.steps = 3, .route = Route::root}, checkpoints),
                std::invalid_argument);
