@@ -241,9 +241,9 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
 
     def names(path: str) -> List[str]:
         if path.lower().endswith((".parquet", ".pq")):
-            with pyarrow.parquet.ParquetFile(path) as file:
+            with _named(path, "Parquet", *broken), pyarrow.parquet.ParquetFile(path) as file:
                 return list(file.schema_arrow.names)
-        with pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
+        with _named(path, "Arrow", *broken), pyarrow.memory_map(path) as mapped, pyarrow.ipc.open_file(mapped) as file:
             return list(file.schema.names)
 
     # The same columns in another order would be other features under the same numbers.
@@ -258,7 +258,8 @@ def _from_arrow(paths: List[str], memory: int, dtype: Optional[np.dtype[Any]], c
 
     def batches(path: str) -> Iterator[Any]:
         if path.lower().endswith((".parquet", ".pq")):
-            with _named(path, "Parquet", *broken), pyarrow.parquet.ParquetFile(path) as file:
+            # Where pages have checksums they are verified, as in C++.
+            with _named(path, "Parquet", *broken), pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
                 _require_columns(wanted, file.schema_arrow.names, path)
                 yield from file.iter_batches(batch_size=8192, columns=wanted)
             return

@@ -262,6 +262,23 @@ def test_a_file_that_pyarrow_cannot_read_is_named(tmp_path):
                 itspace.align(itspace.Target.from_files([good, bad]), rank=RANK)
 
 
+def test_the_checksums_of_a_parquet_file_are_verified(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    path = tmp_path / "x.parquet"
+    table = pyarrow.table({f"f{j}": column for j, column in enumerate(rows().T)})
+    plain = dict(write_page_checksum=True, use_dictionary=False, compression="none")
+    pyarrow.parquet.write_table(table, path, **plain)
+    itspace.align(itspace.Target.from_files(path), rank=RANK)
+    content = bytearray(path.read_bytes())
+    at = bytes(content).index(rows()[:, 1].tobytes())  # the values of a column, as they lie
+    content[at + 4] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(RuntimeError, match="x.parquet' cannot be read as Parquet: .*; copy or save it again"):
+        itspace.align(itspace.Target.from_files(path), rank=RANK)
+
+
 @pytest.mark.parametrize("columns", ["nowhere", ["f1", "nowhere"]])
 def test_a_column_that_is_not_there_is_named(tmp_path, columns):
     pyarrow = pytest.importorskip("pyarrow")
