@@ -42,6 +42,10 @@ if(ITSPACE_WITH_CUDA)
   endif()
   # Without ccache, which does not see all changes of a kernel: it gave objects of before a header was changed.
   enable_language(CUDA)
+  # CMake before 3.26 does not know that nvcc knows C++20. Said for all targets: otherwise theirs is that of C++, and some
+  # generators (Makefiles) refuse targets without a kernel for it.
+  set(CMAKE_CUDA_STANDARD 17)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   find_package(CUDAToolkit REQUIRED)
   message(STATUS "itspace::cuda is built, by ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}, for: "
                  "${CMAKE_CUDA_ARCHITECTURES}")
