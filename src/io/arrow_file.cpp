@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parquet and Arrow IPC files by Arrow's C++ libraries: the only file that includes their headers.
+// Parquet and Arrow IPC files by Arrow's C++ libraries: this file and the two headers beside it (arrow_pool.hpp,
+// arrow_descriptor.hpp) are the only ones that include theirs.
 //
 // What is in memory is bounded and known from the file's footer. Columns of a Parquet file are unpacked one after the
 // other for a whole row group: their values lie apart, so a row needs a page of each, and a page is often all that a
@@ -13,31 +14,27 @@
 #include <arrow/buffer.h>
 #include <arrow/io/interfaces.h>
 #include <arrow/ipc/reader.h>
-#include <arrow/memory_pool.h>
 #include <arrow/record_batch.h>
 #include <arrow/result.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
-#include <arrow/util/future.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 #include <parquet/properties.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <limits>
-#include <map>
 #include <span>
-#include <unordered_map>
 #include <utility>
 
 #include <itspace/export.hpp>
+
+#include "arrow_descriptor.hpp"
+#include "arrow_pool.hpp"
+#include "flat_table.hpp"
 
 namespace itspace::io {
 namespace {
@@ -156,212 +153,6 @@ ArrowValues values_of(const arrow::ArrayData& data, std::size_t width) {
   }
   return out;
 }
-
-// Memory up to a limit, for one thread at a time. Large blocks are the system's pages and no part of the heap, where
-// what is freed between others stays resident; those that are given back are kept for the next row group, within the
-// limit.
-class LimitedPool : public arrow::MemoryPool {
- public:
-  explicit LimitedPool(std::int64_t limit) : limit_(limit) {}
-  ~LimitedPool() override { unmap_spare(); }
-
-  using MemoryPool::Allocate;
-  using MemoryPool::Free;
-  using MemoryPool::Reallocate;
-
-  arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override {
-    if (!is_large(size)) {
-      ARROW_RETURN_NOT_OK(require_room(size));
-      return of_heap_.Allocate(size, alignment, out);
-    }
-    if (spare_.empty()) return map(in_pages(size), out);
-    // The smallest that is large enough, or the largest; its pages are there already.
-    auto spare = spare_.lower_bound(size);
-    if (spare == spare_.end()) --spare;
-    const std::int64_t capacity = spare->first;
-    *out = spare->second;
-    spare_.erase(spare);
-    spare_bytes_ -= capacity;
-    mapped_.emplace(*out, capacity);
-    const arrow::Status fits = remap(size, out);
-    if (!fits.ok()) Free(*out, size, alignment);
-    return fits;
-  }
-
-  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
-                           std::uint8_t** bytes) override {
-    if (!is_large(old_size) && !is_large(new_size)) {
-      ARROW_RETURN_NOT_OK(require_room(new_size - old_size));
-      return of_heap_.Reallocate(old_size, new_size, alignment, bytes);
-    }
-    if (is_large(old_size) && is_large(new_size)) return remap(new_size, bytes);
-    std::uint8_t* moved = nullptr;
-    ARROW_RETURN_NOT_OK(Allocate(new_size, alignment, &moved));
-    std::memcpy(moved, *bytes, static_cast<std::size_t>(std::min(old_size, new_size)));
-    Free(*bytes, old_size, alignment);
-    *bytes = moved;
-    return arrow::Status::OK();
-  }
-
-  void Free(std::uint8_t* bytes, std::int64_t size, std::int64_t alignment) override {
-    if (!is_large(size)) {
-      of_heap_.Free(bytes, size, alignment);
-      return;
-    }
-    const auto block = mapped_.find(bytes);
-    spare_.emplace(block->second, bytes);
-    spare_bytes_ += block->second;
-    mapped_.erase(block);
-  }
-
-  std::int64_t bytes_allocated() const override { return of_heap_.bytes_allocated() + mapped_bytes_ - spare_bytes_; }
-  std::int64_t total_bytes_allocated() const override { return bytes_allocated(); }  // nobody asks
-  std::int64_t num_allocations() const override { return static_cast<std::int64_t>(mapped_.size()); }
-  std::string backend_name() const override { return "itspace"; }
-
- private:
-  static bool is_large(std::int64_t size) { return size >= std::int64_t(1) << 16; }
-  static std::int64_t in_pages(std::int64_t size) {
-    constexpr std::int64_t page = 4096;
-    return (size + page - 1) / page * page;
-  }
-
-  arrow::Status require_room(std::int64_t more) {
-    const auto has_room = [&] { return more <= limit_ - of_heap_.bytes_allocated() - mapped_bytes_; };
-    if (!has_room()) unmap_spare();
-    if (has_room()) return arrow::Status::OK();
-    return arrow::Status::OutOfMemory(more, " bytes are wanted beside ", bytes_allocated(), ", and ", limit_,
-                                      " are the limit");
-  }
-
-  arrow::Status map(std::int64_t capacity, std::uint8_t** out) {
-    ARROW_RETURN_NOT_OK(require_room(capacity));
-    void* const block =
-        ::mmap(nullptr, static_cast<std::size_t>(capacity), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) return arrow::Status::OutOfMemory("the system has no ", capacity, " bytes");
-    *out = static_cast<std::uint8_t*>(block);
-    mapped_.emplace(*out, capacity);
-    mapped_bytes_ += capacity;
-    return arrow::Status::OK();
-  }
-
-  // Another size for a block in use, unless it is right already.
-  arrow::Status remap(std::int64_t size, std::uint8_t** bytes) {
-    const auto block = mapped_.find(*bytes);
-    const std::int64_t before = block->second, capacity = in_pages(size);
-    if (capacity <= before && before <= capacity + capacity / 4) return arrow::Status::OK();
-    ARROW_RETURN_NOT_OK(require_room(capacity - before));
-    void* const moved =
-        ::mremap(*bytes, static_cast<std::size_t>(before), static_cast<std::size_t>(capacity), MREMAP_MAYMOVE);
-    if (moved == MAP_FAILED) return arrow::Status::OutOfMemory("the system has no ", capacity, " bytes");
-    mapped_.erase(block);
-    *bytes = static_cast<std::uint8_t*>(moved);
-    mapped_.emplace(*bytes, capacity);
-    mapped_bytes_ += capacity - before;
-    return arrow::Status::OK();
-  }
-
-  void unmap_spare() {
-    for (const auto& [capacity, block] : spare_) ::munmap(block, static_cast<std::size_t>(capacity));
-    mapped_bytes_ -= spare_bytes_;
-    spare_bytes_ = 0;
-    spare_.clear();
-  }
-
-  arrow::ProxyMemoryPool of_heap_{arrow::system_memory_pool()};  // counts what is given out
-  std::int64_t limit_;
-  std::unordered_map<std::uint8_t*, std::int64_t> mapped_;  // in use, and how large they are
-  std::multimap<std::int64_t, std::uint8_t*> spare_;        // given back
-  std::int64_t mapped_bytes_ = 0, spare_bytes_ = 0;         // of both, and of the second
-};
-
-// Reads in the thread that asks. Arrow's own file has threads for what is read ahead, and they let go of memory when
-// its pool may be gone.
-class Descriptor : public arrow::io::RandomAccessFile {
- public:
-  using Bytes = std::shared_ptr<arrow::Buffer>;
-  using RandomAccessFile::ReadAsync;
-
-  Descriptor(int descriptor, arrow::MemoryPool* pool) : descriptor_(descriptor), pool_(pool) {}
-
-  arrow::Status Close() override {
-    closed_ = true;
-    return arrow::Status::OK();
-  }
-  bool closed() const override { return closed_; }
-
-  arrow::Result<std::int64_t> GetSize() override {
-    struct stat status = {};
-    if (::fstat(descriptor_, &status) != 0) return failure();
-    return static_cast<std::int64_t>(status.st_size);
-  }
-  arrow::Result<std::int64_t> Tell() const override { return position_; }
-  arrow::Status Seek(std::int64_t position) override {
-    position_ = position;
-    return arrow::Status::OK();
-  }
-  arrow::Result<std::int64_t> Read(std::int64_t count, void* out) override {
-    ARROW_ASSIGN_OR_RAISE(const std::int64_t held, ReadAt(position_, count, out));
-    position_ += held;
-    return held;
-  }
-  arrow::Result<Bytes> Read(std::int64_t count) override {
-    ARROW_ASSIGN_OR_RAISE(Bytes bytes, ReadAt(position_, count));
-    position_ += bytes->size();
-    return bytes;
-  }
-
-  arrow::Result<std::int64_t> ReadAt(std::int64_t position, std::int64_t count, void* out) override {
-    if (position < 0 || count < 0) return arrow::Status::IOError("a place before its beginning was asked for");
-    std::int64_t filled = 0;
-    while (filled < count) {
-      const ssize_t held = ::pread(descriptor_, static_cast<char*>(out) + filled,
-                                   static_cast<std::size_t>(count - filled), position + filled);
-      if (held == 0) break;
-      if (held < 0 && errno != EINTR) return failure();
-      filled += std::max<std::int64_t>(0, held);
-    }
-    return filled;
-  }
-  // No more than the file has: a damaged one asks for any number.
-  arrow::Result<Bytes> ReadAt(std::int64_t position, std::int64_t count) override {
-    ARROW_ASSIGN_OR_RAISE(const std::int64_t size, GetSize());
-    const std::int64_t most =
-        std::clamp<std::int64_t>(size - std::min(size, position), 0, std::max<std::int64_t>(0, count));
-    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::ResizableBuffer> bytes, arrow::AllocateResizableBuffer(most, pool_));
-    ARROW_ASSIGN_OR_RAISE(const std::int64_t held, ReadAt(position, most, bytes->mutable_data()));
-    ARROW_RETURN_NOT_OK(bytes->Resize(held, /*shrink_to_fit=*/false));
-    return Bytes(std::move(bytes));
-  }
-  arrow::Future<Bytes> ReadAsync(const arrow::io::IOContext&, std::int64_t position, std::int64_t count) override {
-    return arrow::Future<Bytes>::MakeFinished(ReadAt(position, count));
-  }
-
-  // Newer versions of Arrow have these as well: without override, for those that have not.
-  arrow::Result<std::int64_t> ReadAt(std::int64_t position, std::int64_t count, bool short_is_fine, void* out) {
-    ARROW_ASSIGN_OR_RAISE(const std::int64_t held, ReadAt(position, count, out));
-    if (held < count && !short_is_fine) return cut_short();
-    return held;
-  }
-  arrow::Result<Bytes> ReadAt(std::int64_t position, std::int64_t count, bool short_is_fine) {
-    ARROW_ASSIGN_OR_RAISE(Bytes bytes, ReadAt(position, count));
-    if (bytes->size() < count && !short_is_fine) return cut_short();
-    return bytes;
-  }
-  arrow::Future<Bytes> ReadAsync(const arrow::io::IOContext&, std::int64_t position, std::int64_t count,
-                                 bool short_is_fine) {
-    return arrow::Future<Bytes>::MakeFinished(ReadAt(position, count, short_is_fine));
-  }
-
- private:
-  static arrow::Status failure() { return arrow::Status::IOError(std::strerror(errno)); }
-  static arrow::Status cut_short() { return arrow::Status::IOError("it ends before its last values"); }
-
-  int descriptor_;
-  arrow::MemoryPool* pool_;
-  std::int64_t position_ = 0;
-  bool closed_ = false;
-};
 
 class FileBase : public ArrowFile {
  public:
@@ -526,54 +317,6 @@ class ParquetFile : public FileBase {
   std::unique_ptr<arrow::RecordBatchReader> batches_;  // of lists
   std::size_t group_ = 0;
   Index next_ = 0;  // the row that it goes on with
-};
-
-// The few numbers of an Arrow file's footer and messages that Arrow's interface does not tell: how many rows and bytes
-// a record batch has. They are tables in FlatBuffers' layout: a number at the front leads to the table, and the table's
-// first number back to a list of where its fields are.
-class FlatTable {
- public:
-  explicit FlatTable(std::span<const std::uint8_t> bytes) : FlatTable(bytes, 0) {}
-
-  template <class Number>
-  Number number(int field) const {
-    const std::size_t at = place_of(field);
-    return at == 0 ? Number(0) : get<Number>(at);
-  }
-  bool has(int field) const { return place_of(field) != 0; }
-  FlatTable table(int field) const { return {bytes_, require_place(field)}; }
-  // Where a list begins, and how many it has.
-  std::pair<std::size_t, std::size_t> list(int field) const {
-    if (!has(field)) return {0, 0};
-    const std::size_t at = place_of(field), begin = at + get<std::uint32_t>(at);
-    return {begin + sizeof(std::uint32_t), get<std::uint32_t>(begin)};
-  }
-  template <class Number>
-  Number get(std::size_t at) const {
-    if (at > bytes_.size() || bytes_.size() - at < sizeof(Number)) throw std::runtime_error("its footer is damaged");
-    Number value;
-    std::memcpy(&value, bytes_.data() + at, sizeof value);
-    return value;
-  }
-
- private:
-  // `at` holds the distance to the table.
-  FlatTable(std::span<const std::uint8_t> bytes, std::size_t at) : bytes_(bytes), at_(at + get<std::uint32_t>(at)) {}
-
-  std::size_t require_place(int field) const {
-    if (!has(field)) throw std::runtime_error("its footer is damaged");
-    return place_of(field);
-  }
-  std::size_t place_of(int field) const {
-    const auto fields = static_cast<std::size_t>(static_cast<std::int64_t>(at_) - get<std::int32_t>(at_));
-    const std::size_t entry = 4 + 2 * static_cast<std::size_t>(field);
-    if (entry + 2 > get<std::uint16_t>(fields)) return 0;
-    const auto offset = get<std::uint16_t>(fields + entry);
-    return offset == 0 ? 0 : at_ + offset;
-  }
-
-  std::span<const std::uint8_t> bytes_;
-  std::size_t at_;
 };
 
 class IpcFile : public FileBase {

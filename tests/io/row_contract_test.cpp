@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "fixtures.hpp"
+#include "read_rows.hpp"
 #include "row_kinds.hpp"
 
 namespace {
@@ -23,6 +24,7 @@ namespace {
 using namespace itspace;
 using fixtures::expect_refused;
 using fixtures::Folder;
+using fixtures::read_all;
 using fixtures::RowKind;
 using fixtures::Rows;
 
@@ -41,19 +43,6 @@ Block<Data> block_of(const Rows& rows) {
   Block<Data> out(rows.rows, rows.cols);
   for (Index i = 0; i < out.size(); ++i) out.data()[i] = Data(rows.values[std::size_t(i)]);
   return out;
-}
-
-template <Storage Data>
-Block<Data> read_all(RowSource<Data>& source, Index piece) {
-  source.restart();
-  Block<Data> whole(*source.rows(), source.cols()), rows(piece, source.cols());
-  Index first = 0;
-  while (const Index count = source.read(rows)) {
-    whole.middleRows(first, count) = rows.topRows(count);
-    first += count;
-  }
-  EXPECT_EQ(first, whole.rows());
-  return whole;
 }
 
 class RowContract : public ::testing::TestWithParam<RowKind> {

@@ -16,12 +16,14 @@
 #include <vector>
 
 #include "fixtures.hpp"
+#include "read_rows.hpp"
 
 namespace {
 
 using namespace itspace;
 using fixtures::expect_refused;
 using fixtures::Folder;
+using fixtures::read_all;
 
 std::string floats(Index rows, Index cols, float first) {
   std::string values;
@@ -29,19 +31,6 @@ std::string floats(Index rows, Index cols, float first) {
     values += fixtures::raw(first + float(i), false);
   }
   return fixtures::npy_of("<f4", "(" + std::to_string(rows) + ", " + std::to_string(cols) + ")", values);
-}
-
-template <Storage Data>
-Block<Data> read_all(RowSource<Data>& source, Index piece) {
-  source.restart();
-  Block<Data> whole(*source.rows(), source.cols()), rows(piece, source.cols());
-  Index first = 0;
-  while (const Index count = source.read(rows)) {
-    whole.middleRows(first, count) = rows.topRows(count);
-    first += count;
-  }
-  EXPECT_EQ(first, whole.rows());
-  return whole;
 }
 
 // Each share of the rows, in each piece, is that part of the array; and the files of others are not opened.
