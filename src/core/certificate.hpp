@@ -31,7 +31,7 @@ struct NullRule {
   bool of_columns = false;  // G = Y'Sigma Y itself was formed: its rounding is that of Y's longest direction
   double length = 0;
   double relative = 0;
-  bool single_precision = false;  // the blocks are: a gap of some millionths of their rounding is none
+  bool single_precision = false;  // the blocks are: a gap far below their rounding is none
 };
 
 struct Certificate {
