@@ -26,15 +26,15 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
     for (Index at = 0; at < a.cols(); at += most_tile_cols) {
       const Index tile_end = std::min(a.cols(), at + most_tile_cols);
       const Strip<double> strip = strip_of(left, row, rows, at, tile_end, buffer.values);
-      for_each_slab<double>(b.cols(), [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+      for_each_slab<double>(b.cols(), [&](auto shape, Index first) HWY_ATTR {
+        constexpr Index width = decltype(shape)::width;
         const Index used = std::min(width, b.cols() - first);
         const Index count = std::min(tile_end, diagonal + first + width) - at;
         if (count <= 0) return;
         double* to_slab = out + first * a.cols() + at * width;
         if constexpr (std::same_as<Scalar, double>)
           if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
-            strip_outer<decltype(vectors)::value>(strip, b.data() + row * width, count, to_slab);
+            strip_outer<decltype(shape)>(strip, b.data() + row * width, count, to_slab);
             return;
           }
         alignas(64) double factors[slab_values<double>];
@@ -47,7 +47,7 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
             for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
           }
         }
-        strip_outer<decltype(vectors)::value>(strip, factors, count, to_slab);
+        strip_outer<decltype(shape)>(strip, factors, count, to_slab);
       });
     }
   }
@@ -60,21 +60,20 @@ void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Ind
   StripBuffer<double> buffer;
   alignas(64) double made[strip_rows * most_cols];
   const WideRows<double, Scalar> rows_of_a{a.data(), a.outerStride(), a.rows(), a.cols()};
-  const Index values = strip_rows * SlabWidths{lanes_of<double>(), most_vectors}.padded(out.cols());
+  const Index values = strip_rows * slab_widths<double>.padded(out.cols());
   for (Index row = begin; row < end; row += strip_rows) {
     const Index rows = std::min(strip_rows, end - row);
     std::fill_n(made, values, 0.0);
     for (Index at = 0; at < a.cols(); at += most_tile_cols) {
       const Index tile_end = std::min(a.cols(), at + most_tile_cols);
       const Strip<double> strip = strip_of(rows_of_a, row, rows, at, tile_end, buffer.values);
-      for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<double>();
-        strip_dots<decltype(vectors)::value>(strip, m + first * a.cols() + at * width, tile_end - at,
-                                             made + first * strip_rows);
+      for_each_slab<double>(out.cols(), [&](auto shape, Index first) HWY_ATTR {
+        constexpr Index width = decltype(shape)::width;
+        strip_dots<decltype(shape)>(strip, m + first * a.cols() + at * width, tile_end - at, made + first * strip_rows);
       });
     }
-    for_each_slab<double>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<double>();
+    for_each_slab<double>(out.cols(), [&](auto shape, Index first) HWY_ATTR {
+      constexpr Index width = decltype(shape)::width;
       const Index used = std::min(width, out.cols() - first);
       for (Index i = 0; i < rows; ++i) {
         Scalar* HWY_RESTRICT to = out.data() + (row + i) * out.outerStride() + first;
@@ -93,7 +92,7 @@ void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Ind
 
 template <class Scalar>
 const SmallLoops<Scalar>& small_loops_here() {
-  static constexpr SmallLoops<Scalar> loops{{lanes_of<double>(), most_vectors}, gram<Scalar>, multiply<Scalar>};
+  static constexpr SmallLoops<Scalar> loops{slab_widths<double>, gram<Scalar>, multiply<Scalar>};
   return loops;
 }
 

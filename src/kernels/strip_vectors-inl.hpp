@@ -23,18 +23,24 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class Scalar>
-using Tag = hn::ScalableTag<Scalar>;
-template <class Scalar>
-using Vector = hn::Vec<Tag<Scalar>>;
-template <class Scalar>
-constexpr Index lanes_of() {
-  return static_cast<Index>(HWY_LANES(Scalar));
-}
-
 // Vector registers: 32 of AVX-512 and NEON, else 16.
 inline constexpr bool many_registers = HWY_TARGET <= HWY_AVX3 || HWY_TARGET == HWY_NEON;
 inline constexpr int most_vectors = many_registers ? 4 : 2;
+// Half a vector of AVX-512 is half the work on processors that make a whole one in two halves, and no more on others.
+inline constexpr bool has_halves = HWY_TARGET <= HWY_AVX3;
+template <class Scalar>
+inline constexpr SlabWidths slab_widths{static_cast<Index>(HWY_LANES(Scalar)), most_vectors, has_halves};
+
+// The shape of a slab, as a type.
+template <int Vectors, Index Lanes>
+struct Slab {
+  static constexpr int vectors = Vectors;
+  static constexpr Index lanes = Lanes, width = Vectors * Lanes;
+  template <class Scalar>
+  using TagOf = hn::CappedTag<Scalar, static_cast<std::size_t>(Lanes)>;
+  template <class Scalar>
+  using VectorOf = hn::Vec<TagOf<Scalar>>;
+};
 // Rows whose sums over `vectors` columns are kept in registers.
 constexpr int rows_at_once(int vectors) {
   const int rows = (many_registers ? 16 : 8) / vectors;
@@ -91,166 +97,174 @@ HWY_INLINE void for_each_column(const Strip<Scalar>& strip, Index count, Visit v
 }
 
 // p(i) += a(i, :) y, for Rows rows.
-template <int Rows, int Vectors, class Scalar>
+template <int Rows, class Shape, class Scalar>
 HWY_NOINLINE void add_dots(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT y, Index count,
                            Scalar* HWY_RESTRICT p) {
-  const Tag<Scalar> tag;
-  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
-  Vector<Scalar> sums[Rows][Vectors];
+  const typename Shape::template TagOf<Scalar> tag;
+  using Vector = typename Shape::template VectorOf<Scalar>;
+  constexpr int vectors = Shape::vectors;
+  constexpr Index lanes = Shape::lanes, width = Shape::width;
+  Vector sums[Rows][vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::Zero(tag);
+    for (int v = 0; v < vectors; ++v) sums[i][v] = hn::Zero(tag);
   const Scalar* HWY_RESTRICT a = strip.data;
   const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
   for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
-    Vector<Scalar> yk[Vectors];
+    Vector yk[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
+    for (int v = 0; v < vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+      const Vector value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
+      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
     }
     ++a, ++a4, y += width;
   });
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       Scalar* to = p + i * width + v * lanes;
       hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[i][v]), tag, to);
     }
 }
 
 // w(k) += sum_i a(i, k) p(i), over Rows rows.
-template <int Rows, int Vectors, class Scalar>
+template <int Rows, class Shape, class Scalar>
 HWY_NOINLINE void add_outer(const Strip<Scalar> strip, const Scalar* HWY_RESTRICT p, Index count,
                             Scalar* HWY_RESTRICT w) {
-  const Tag<Scalar> tag;
-  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
-  Vector<Scalar> rows[Rows][Vectors];
+  const typename Shape::template TagOf<Scalar> tag;
+  using Vector = typename Shape::template VectorOf<Scalar>;
+  constexpr int vectors = Shape::vectors;
+  constexpr Index lanes = Shape::lanes, width = Shape::width;
+  Vector rows[Rows][vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) rows[i][v] = hn::LoadU(tag, p + i * width + v * lanes);
+    for (int v = 0; v < vectors; ++v) rows[i][v] = hn::LoadU(tag, p + i * width + v * lanes);
   const Scalar* HWY_RESTRICT a = strip.data;
   const Scalar* HWY_RESTRICT a4 = a + 4 * strip.stride;
   for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
-    Vector<Scalar> sums[Vectors];
+    Vector sums[vectors];
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const Vector<Scalar> value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
+      const Vector value = hn::Set(tag, value_of_row(a, a4, strip.stride, i));
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v)
+      for (int v = 0; v < vectors; ++v)
         sums[v] = i == 0 ? hn::Mul(value, rows[i][v]) : hn::MulAdd(value, rows[i][v], sums[v]);
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), sums[v]), tag, w + v * lanes);
+    for (int v = 0; v < vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), sums[v]), tag, w + v * lanes);
     ++a, ++a4, w += width;
   });
 }
 
 // A value in all lanes, converted on the way where it is of another type.
-template <class Scalar, class Data>
-HWY_INLINE Vector<Scalar> in_all_lanes(Data value) {
-  if constexpr (std::same_as<Scalar, Data>) {
-    return hn::Set(Tag<Scalar>(), value);
+template <class Tag, class Data>
+HWY_INLINE hn::Vec<Tag> in_all_lanes(Tag tag, Data value) {
+  if constexpr (std::same_as<hn::TFromD<Tag>, Data>) {
+    return hn::Set(tag, value);
   } else {
-    return hn::PromoteTo(Tag<Scalar>(), hn::Set(hn::Rebind<Data, Tag<Scalar>>(), value));
+    return hn::PromoteTo(tag, hn::Set(hn::Rebind<Data, Tag>(), value));
   }
 }
 
 // Both at once: p(i) += a(i, :) y and w(k) += sum_i a(i, k) q(i). Each value of a is loaded once.
-template <int Rows, int Vectors, class Scalar, class Data>
+template <int Rows, class Shape, class Scalar, class Data>
 HWY_NOINLINE void add_both(const Strip<Data> strip, const Scalar* HWY_RESTRICT y, const Scalar* HWY_RESTRICT q,
                            Index count, Scalar* HWY_RESTRICT w, Scalar* HWY_RESTRICT p) {
-  const Tag<Scalar> tag;
-  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
+  const typename Shape::template TagOf<Scalar> tag;
+  using Vector = typename Shape::template VectorOf<Scalar>;
+  constexpr int vectors = Shape::vectors;
+  constexpr Index lanes = Shape::lanes, width = Shape::width;
   // The q(i) stay in registers where there is room for them beside the sums.
-  constexpr bool keeps = Rows * Vectors <= (many_registers ? 8 : 0);
-  Vector<Scalar> sums[Rows][Vectors], kept[Rows][Vectors];
+  constexpr bool keeps = Rows * vectors <= (many_registers ? 8 : 0);
+  Vector sums[Rows][vectors], kept[Rows][vectors];
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       sums[i][v] = hn::Zero(tag);
       kept[i][v] = keeps ? hn::LoadU(tag, q + i * width + v * lanes) : hn::Zero(tag);
     }
   const Data* HWY_RESTRICT a = strip.data;
   const Data* HWY_RESTRICT a4 = a + 4 * strip.stride;
   for_each_column<Rows>(strip, count, [&](Index) HWY_ATTR {
-    Vector<Scalar> yk[Vectors], wk[Vectors];
+    Vector yk[vectors], wk[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
+    for (int v = 0; v < vectors; ++v) yk[v] = hn::LoadU(tag, y + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const Vector<Scalar> value = in_all_lanes<Scalar>(value_of_row(a, a4, strip.stride, i));
+      const Vector value = in_all_lanes(tag, value_of_row(a, a4, strip.stride, i));
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) {
-        const Vector<Scalar> qi = keeps ? kept[i][v] : hn::LoadU(tag, q + i * width + v * lanes);
+      for (int v = 0; v < vectors; ++v) {
+        const Vector qi = keeps ? kept[i][v] : hn::LoadU(tag, q + i * width + v * lanes);
         sums[i][v] = hn::MulAdd(value, yk[v], sums[i][v]);
         wk[v] = i == 0 ? hn::Mul(value, qi) : hn::MulAdd(value, qi, wk[v]);
       }
     }
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), wk[v]), tag, w + v * lanes);
+    for (int v = 0; v < vectors; ++v) hn::StoreU(hn::Add(hn::LoadU(tag, w + v * lanes), wk[v]), tag, w + v * lanes);
     ++a, ++a4, y += width, w += width;
   });
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) {
+    for (int v = 0; v < vectors; ++v) {
       Scalar* to = p + i * width + v * lanes;
       hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[i][v]), tag, to);
     }
 }
 
-// The number of vectors of a slab, as a constant.
+// visit(its shape) for a slab of that width.
 template <class Scalar, class Visit>
-HWY_INLINE void with_vectors(Index width, Visit visit) {
-  constexpr Index lanes = lanes_of<Scalar>();
+HWY_INLINE void with_shape(Index width, Visit visit) {
+  constexpr Index lanes = slab_widths<Scalar>.lanes;
+  if constexpr (has_halves)
+    if (width == lanes / 2) {
+      visit(Slab<1, lanes / 2>());
+      return;
+    }
   if (width == lanes) {
-    visit(std::integral_constant<int, 1>());
+    visit(Slab<1, lanes>());
   } else if (width == 2 * lanes) {
-    visit(std::integral_constant<int, 2>());
+    visit(Slab<2, lanes>());
   } else {
-    visit(std::integral_constant<int, most_vectors>());
+    visit(Slab<most_vectors, lanes>());
   }
 }
 
-// visit(vectors, first column) for each slab of a block of `cols` columns.
+// visit(shape, first column) for each slab of a block of `cols` columns.
 template <class Scalar, class Visit>
 HWY_INLINE void for_each_slab(Index cols, Visit visit) {
-  const SlabWidths widths{lanes_of<Scalar>(), most_vectors};
   for (Index first = 0; first < cols;) {
-    const Index width = widths.next(cols - first);
-    with_vectors<Scalar>(width, [&](auto vectors) HWY_ATTR { visit(vectors, first); });
+    const Index width = slab_widths<Scalar>.next(cols - first);
+    with_shape<Scalar>(width, [&](auto shape) HWY_ATTR { visit(shape, first); });
     first += width;
   }
 }
 
 // The three loops over a whole strip and a slab: rows a few at a time, as the registers allow.
-template <int Vectors, class Scalar>
+template <class Shape, class Scalar>
 HWY_INLINE void strip_dots(const Strip<Scalar>& strip, const Scalar* y, Index count, Scalar* p) {
-  constexpr int rows = rows_at_once(Vectors);
-  for (Index i = 0; i < strip_rows; i += rows)
-    add_dots<rows, Vectors>(strip.from_row(i), y, count, p + i * Vectors * lanes_of<Scalar>());
+  constexpr int rows = rows_at_once(Shape::vectors);
+  for (Index i = 0; i < strip_rows; i += rows) add_dots<rows, Shape>(strip.from_row(i), y, count, p + i * Shape::width);
 }
-template <int Vectors, class Scalar>
+template <class Shape, class Scalar>
 HWY_INLINE void strip_outer(const Strip<Scalar>& strip, const Scalar* p, Index count, Scalar* w) {
-  constexpr int rows = rows_at_once(Vectors);
+  constexpr int rows = rows_at_once(Shape::vectors);
   for (Index i = 0; i < strip_rows; i += rows)
-    add_outer<rows, Vectors>(strip.from_row(i), p + i * Vectors * lanes_of<Scalar>(), count, w);
+    add_outer<rows, Shape>(strip.from_row(i), p + i * Shape::width, count, w);
 }
-template <int Vectors, class Scalar, class Data>
+template <class Shape, class Scalar, class Data>
 HWY_INLINE void strip_both(const Strip<Data>& strip, const Scalar* y, const Scalar* q, Index count, Scalar* w,
                            Scalar* p) {
-  constexpr int rows = rows_at_once(Vectors);
-  constexpr Index width = Vectors * lanes_of<Scalar>();
+  constexpr int rows = rows_at_once(Shape::vectors);
   for (Index i = 0; i < strip_rows; i += rows)
-    add_both<rows, Vectors>(strip.from_row(i), y, q + i * width, count, w, p + i * width);
+    add_both<rows, Shape>(strip.from_row(i), y, q + i * Shape::width, count, w, p + i * Shape::width);
 }
 
 // A tile of a strip, copied.

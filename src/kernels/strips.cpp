@@ -16,8 +16,8 @@ namespace HWY_NAMESPACE {
 
 template <class Scalar>
 void pack(const ConstBlockView<Scalar>& from, Index begin, Index end, Scalar* slabs) {
-  for_each_slab<Scalar>(from.cols(), [&](auto vectors, Index first) HWY_ATTR {
-    constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+  for_each_slab<Scalar>(from.cols(), [&](auto shape, Index first) HWY_ATTR {
+    constexpr Index width = decltype(shape)::width;
     const Index used = std::min(width, from.cols() - first);
     Scalar* to = slabs + first * from.rows() + begin * width;
     for (Index i = begin; i < end; ++i, to += width) {
@@ -30,10 +30,10 @@ void pack(const ConstBlockView<Scalar>& from, Index begin, Index end, Scalar* sl
 template <class Scalar>
 void unpack_sum(const SlabSum<Scalar>* terms, Index count, Index begin, Index end, Scalar old_scale,
                 BlockView<Scalar> to) {
-  const Tag<Scalar> tag;
-  constexpr Index lanes = lanes_of<Scalar>();
-  for_each_slab<Scalar>(to.cols(), [&](auto vectors, Index first) HWY_ATTR {
-    constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+  for_each_slab<Scalar>(to.cols(), [&](auto shape, Index first) HWY_ATTR {
+    using Shape = decltype(shape);
+    const typename Shape::template TagOf<Scalar> tag;
+    constexpr Index lanes = Shape::lanes, width = Shape::width;
     const Index used = std::min(width, to.cols() - first);
     for (Index i = begin; i < end; ++i) {
       Scalar* row = to.data() + i * to.outerStride() + first;
@@ -41,7 +41,7 @@ void unpack_sum(const SlabSum<Scalar>* terms, Index count, Index begin, Index en
         const auto values_of = [&](const SlabSum<Scalar>& term) HWY_ATTR {
           return hn::LoadU(tag, term.slabs + first * term.rows + (i - term.first_row) * width + j);
         };
-        Vector<Scalar> sum = values_of(terms[0]);
+        auto sum = values_of(terms[0]);
         for (Index t = 1; t < count; ++t) sum = hn::Add(sum, values_of(terms[t]));
         if (old_scale == Scalar(0) && j + lanes <= used) {
           hn::StoreU(sum, tag, row + j);
@@ -65,11 +65,10 @@ HWY_INLINE void add_diagonal_block(const WideRows<Scalar, Data>& a, Index row, I
     for (Index k = i; k < rows; ++k)
       block[i * strip_rows + k] = block[k * strip_rows + i] =
           static_cast<Scalar>(a.data[(row + i) * a.stride + row + k]);
-  for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
-    constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+  for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
+    constexpr Index width = decltype(shape)::width;
     alignas(64) Scalar sums[slab_values<Scalar>] = {};
-    strip_dots<decltype(vectors)::value>(Strip<Scalar>{block, strip_rows}, t.y + first * a.count + row * width, rows,
-                                         sums);
+    strip_dots<decltype(shape)>(Strip<Scalar>{block, strip_rows}, t.y + first * a.count + row * width, rows, sums);
     Scalar* to = t.w_top + first * (t.bottom - t.top) + (row - t.top) * width;
     for (Index i = 0; i < rows * width; ++i) to[i] += sums[i];
   });
@@ -78,7 +77,7 @@ HWY_INLINE void add_diagonal_block(const WideRows<Scalar, Data>& a, Index row, I
 template <class Scalar, class Data>
 void symmetric(const WideRows<Scalar, Data>& a, const SymmetricTile<Scalar>& t, Index cols) {
   StripBuffer<Scalar> buffer;
-  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(cols));
+  const Index step = tile_cols_for<Scalar>(slab_widths<Scalar>.padded(cols));
   const bool diagonal = t.top == t.left;
   for (Index tile = t.left; tile < t.right; tile += step) {
     const Index tile_end = std::min(t.right, tile + step);
@@ -88,12 +87,12 @@ void symmetric(const WideRows<Scalar, Data>& a, const SymmetricTile<Scalar>& t, 
       const Index left = diagonal ? std::max(tile, row + strip_rows) : tile;
       if (left >= tile_end) continue;
       const auto add = [&](const auto& strip) HWY_ATTR {
-        for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
-          constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+        for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
+          constexpr Index width = decltype(shape)::width;
           const Scalar* y = t.y + first * a.count;
-          strip_both<decltype(vectors)::value>(strip, y + left * width, y + row * width, tile_end - left,
-                                               t.w_left + first * (t.right - t.left) + (left - t.left) * width,
-                                               t.w_top + first * (t.bottom - t.top) + (row - t.top) * width);
+          strip_both<decltype(shape)>(strip, y + left * width, y + row * width, tile_end - left,
+                                      t.w_left + first * (t.right - t.left) + (left - t.left) * width,
+                                      t.w_top + first * (t.bottom - t.top) + (row - t.top) * width);
         });
       };
       // Each value serves twice as many products here as in the other loops: it is converted on the way.
@@ -116,16 +115,16 @@ struct GroupProducts {
 template <class Scalar, class Data>
 HWY_INLINE void group_dots(const WideRows<Scalar, Data>& a, Index row, Index rows, const Scalar* y, Index cols,
                            Index step, StripBuffer<Scalar>& buffer, GroupProducts<Scalar>& products) {
-  const Index padded = SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(cols);
+  const Index padded = slab_widths<Scalar>.padded(cols);
   std::fill_n(products.values, group_rows * padded, Scalar(0));
   for (Index left = 0; left < a.cols; left += step) {
     const Index right = std::min(a.cols, left + step);
     for (Index at = 0; at < rows; at += strip_rows) {
       const Strip<Scalar> strip = strip_of(a, row + at, std::min(strip_rows, rows - at), left, right, buffer.values);
-      for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
-        strip_dots<decltype(vectors)::value>(strip, y + first * a.cols + left * width, right - left,
-                                             products.values + first * group_rows + at * width);
+      for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
+        constexpr Index width = decltype(shape)::width;
+        strip_dots<decltype(shape)>(strip, y + first * a.cols + left * width, right - left,
+                                    products.values + first * group_rows + at * width);
       });
     }
   }
@@ -140,10 +139,10 @@ HWY_INLINE void group_outer(const WideRows<Scalar, Data>& a, Index row, Index ro
     const Index tile_end = std::min(right, left + step);
     for (Index at = 0; at < rows; at += strip_rows) {
       const Strip<Scalar> strip = strip_of(a, row + at, std::min(strip_rows, rows - at), left, tile_end, buffer.values);
-      for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
-        constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
-        strip_outer<decltype(vectors)::value>(strip, products.values + first * group_rows + at * width, tile_end - left,
-                                              w + first * a.cols + left * width);
+      for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
+        constexpr Index width = decltype(shape)::width;
+        strip_outer<decltype(shape)>(strip, products.values + first * group_rows + at * width, tile_end - left,
+                                     w + first * a.cols + left * width);
       });
     }
   }
@@ -154,12 +153,12 @@ void times(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scalar
            BlockView<Scalar> out) {
   StripBuffer<Scalar> buffer;
   GroupProducts<Scalar> products;
-  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(out.cols()));
+  const Index step = tile_cols_for<Scalar>(slab_widths<Scalar>.padded(out.cols()));
   for (Index row = begin; row < end; row += group_rows) {
     const Index rows = std::min(group_rows, end - row);
     group_dots(a, row, rows, y, out.cols(), step, buffer, products);
-    for_each_slab<Scalar>(out.cols(), [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    for_each_slab<Scalar>(out.cols(), [&](auto shape, Index first) HWY_ATTR {
+      constexpr Index width = decltype(shape)::width;
       const Index used = std::min(width, out.cols() - first);
       for (Index i = 0; i < rows; ++i) {
         Scalar* HWY_RESTRICT to = out.data() + (row + i) * out.outerStride() + first;
@@ -179,13 +178,13 @@ void transposed(const WideRows<Scalar, Data>& a, Index begin, Index end, Index l
                 const ConstBlockView<Scalar>& p, Scalar* w) {
   StripBuffer<Scalar> buffer;
   GroupProducts<Scalar> products;
-  const Index padded = SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(p.cols());
+  const Index padded = slab_widths<Scalar>.padded(p.cols());
   const Index step = tile_cols_for<Scalar>(padded);
   for (Index row = begin; row < end; row += group_rows) {
     const Index rows = std::min(group_rows, end - row);
     std::fill_n(products.values, group_rows * padded, Scalar(0));
-    for_each_slab<Scalar>(p.cols(), [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    for_each_slab<Scalar>(p.cols(), [&](auto shape, Index first) HWY_ATTR {
+      constexpr Index width = decltype(shape)::width;
       const Index used = std::min(width, p.cols() - first);
       for (Index i = 0; i < rows; ++i) {
         const Scalar* HWY_RESTRICT from = p.data() + (row + i) * p.outerStride() + first;
@@ -202,15 +201,15 @@ void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scal
              const RowFactors& factors, Scalar* w) {
   StripBuffer<Scalar> buffer;
   GroupProducts<Scalar> products;
-  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(cols));
+  const Index step = tile_cols_for<Scalar>(slab_widths<Scalar>.padded(cols));
   // Rows that are still in the second-level cache when they are read again.
   constexpr Index cached = (Index(1) << 20) / static_cast<Index>(sizeof(Data));
   const Index at_once = std::clamp(cached / a.cols / strip_rows * strip_rows, strip_rows, group_rows);
   for (Index row = begin; row < end; row += at_once) {
     const Index rows = std::min(at_once, end - row);
     group_dots(a, row, rows, y, cols, step, buffer, products);
-    for_each_slab<Scalar>(cols, [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
+      constexpr Index width = decltype(shape)::width;
       for (Index i = 0; i < rows; ++i) {
         // One factor at a time: the square may be out of float's range where the product is not.
         const auto factor = static_cast<Scalar>(factors(row + i));
@@ -223,68 +222,71 @@ void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scal
 }
 
 // x(i) <- scale (x(i) - from) + to + p(i) update, for Rows rows and the columns of a slab of `update`.
-template <int Rows, int Vectors, class Scalar>
+template <int Rows, class Shape, class Scalar>
 HWY_NOINLINE void move_rows(const LowRankMap<Scalar>& map, const Scalar* HWY_RESTRICT from,
                             const Scalar* HWY_RESTRICT to, const Scalar* HWY_RESTRICT update,
                             const Scalar* HWY_RESTRICT p, Index p_stride, Scalar* HWY_RESTRICT x, Index stride) {
-  const Tag<Scalar> tag;
-  constexpr Index lanes = lanes_of<Scalar>(), width = Vectors * lanes;
-  const Vector<Scalar> scale = hn::Set(tag, map.scale);
-  Vector<Scalar> sums[Rows][Vectors];
+  const typename Shape::template TagOf<Scalar> tag;
+  using Vector = typename Shape::template VectorOf<Scalar>;
+  constexpr int vectors = Shape::vectors;
+  constexpr Index lanes = Shape::lanes, width = Shape::width;
+  const Vector scale = hn::Set(tag, map.scale);
+  Vector sums[Rows][vectors];
 #pragma GCC unroll 4
-  for (int v = 0; v < Vectors; ++v) {
-    const Vector<Scalar> origin = hn::LoadU(tag, from + v * lanes), place = hn::LoadU(tag, to + v * lanes);
+  for (int v = 0; v < vectors; ++v) {
+    const Vector origin = hn::LoadU(tag, from + v * lanes), place = hn::LoadU(tag, to + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i)
       sums[i][v] = hn::MulAdd(scale, hn::Sub(hn::LoadU(tag, x + i * stride + v * lanes), origin), place);
   }
   const Scalar* HWY_RESTRICT p4 = p + 4 * p_stride;
   for (Index j = 0; j < map.rank; ++j, ++p, ++p4, update += width) {
-    Vector<Scalar> row[Vectors];
+    Vector row[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) row[v] = hn::LoadU(tag, update + v * lanes);
+    for (int v = 0; v < vectors; ++v) row[v] = hn::LoadU(tag, update + v * lanes);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const Vector<Scalar> value = hn::Set(tag, value_of_row(p, p4, p_stride, i));
+      const Vector value = hn::Set(tag, value_of_row(p, p4, p_stride, i));
 #pragma GCC unroll 4
-      for (int v = 0; v < Vectors; ++v) sums[i][v] = hn::MulAdd(value, row[v], sums[i][v]);
+      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::MulAdd(value, row[v], sums[i][v]);
     }
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i)
 #pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) hn::StoreU(sums[i][v], tag, x + i * stride + v * lanes);
+    for (int v = 0; v < vectors; ++v) hn::StoreU(sums[i][v], tag, x + i * stride + v * lanes);
 }
 
 template <class Scalar>
 void map(const LowRankMap<Scalar>& map, Index begin, Index end, BlockView<Scalar> samples) {
-  constexpr Index widest = most_vectors * lanes_of<Scalar>();
+  constexpr Index widest = most_vectors * slab_widths<Scalar>.lanes;
   StripBuffer<Scalar> buffer;
   GroupProducts<Scalar> products, by_rows;
   alignas(64) Scalar edge[(strip_rows + 2) * widest];
   const Index d = samples.cols(), stride = samples.outerStride();
   const WideRows<Scalar, Scalar> x{samples.data(), stride, samples.rows(), d, map.from};
-  const Index step = tile_cols_for<Scalar>(SlabWidths{lanes_of<Scalar>(), most_vectors}.padded(map.rank));
+  const Index step = tile_cols_for<Scalar>(slab_widths<Scalar>.padded(map.rank));
   for (Index row = begin; row < end; row += group_rows) {
     const Index rows = std::min(group_rows, end - row);
     group_dots(x, row, rows, map.basis, map.rank, step, buffer, products);
     // Out of slabs, and scaled. Rows that are not there have products of zero.
-    for_each_slab<Scalar>(map.rank, [&](auto vectors, Index first) HWY_ATTR {
-      constexpr Index width = decltype(vectors)::value * lanes_of<Scalar>();
+    for_each_slab<Scalar>(map.rank, [&](auto shape, Index first) HWY_ATTR {
+      constexpr Index width = decltype(shape)::width;
       for (Index i = 0; i < group_rows; ++i)
         for (Index j = 0; j < std::min(width, map.rank - first); ++j)
           by_rows.values[i * map.rank + first + j] = map.scale * products.values[first * group_rows + i * width + j];
     });
-    for_each_slab<Scalar>(d, [&](auto vectors, Index first) HWY_ATTR {
-      constexpr int count = decltype(vectors)::value, rows_here = rows_at_once(count);
-      constexpr Index width = count * lanes_of<Scalar>();
+    for_each_slab<Scalar>(d, [&](auto shape, Index first) HWY_ATTR {
+      using Shape = decltype(shape);
+      constexpr int rows_here = rows_at_once(Shape::vectors);
+      constexpr Index width = Shape::width;
       const Scalar* update = map.update + first * map.rank;
       const Index used = std::min(width, d - first);
       for (Index i = 0; i < rows; i += rows_here) {
         Scalar* at = samples.data() + (row + i) * stride + first;
         const Scalar* p = by_rows.values + i * map.rank;
         if (used == width && i + rows_here <= rows) {
-          move_rows<rows_here, count>(map, map.from + first, map.to + first, update, p, map.rank, at, stride);
+          move_rows<rows_here, Shape>(map, map.from + first, map.to + first, update, p, map.rank, at, stride);
           continue;
         }
         // The last rows and columns, by way of memory that is wide enough.
@@ -294,7 +296,7 @@ void map(const LowRankMap<Scalar>& map, Index begin, Index end, BlockView<Scalar
         std::copy_n(map.from + first, used, from);
         std::copy_n(map.to + first, used, to);
         for (Index k = 0; k < there; ++k) std::copy_n(at + k * stride, used, edge + k * width);
-        move_rows<rows_here, count>(map, from, to, update, p, map.rank, edge, width);
+        move_rows<rows_here, Shape>(map, from, to, update, p, map.rank, edge, width);
         for (Index k = 0; k < there; ++k) std::copy_n(edge + k * width, used, at + k * stride);
       }
     });
@@ -303,14 +305,9 @@ void map(const LowRankMap<Scalar>& map, Index begin, Index end, BlockView<Scalar
 
 template <class Scalar, class Data>
 const StripLoops<Scalar, Data>& strip_loops_here() {
-  static constexpr StripLoops<Scalar, Data> loops{{lanes_of<Scalar>(), most_vectors},
-                                                  pack<Scalar>,
-                                                  unpack_sum<Scalar>,
-                                                  symmetric<Scalar, Data>,
-                                                  times<Scalar, Data>,
-                                                  transposed<Scalar, Data>,
-                                                  squared<Scalar, Data>,
-                                                  map<Scalar>};
+  static constexpr StripLoops<Scalar, Data> loops{
+      slab_widths<Scalar>,      pack<Scalar>,          unpack_sum<Scalar>, symmetric<Scalar, Data>, times<Scalar, Data>,
+      transposed<Scalar, Data>, squared<Scalar, Data>, map<Scalar>};
   return loops;
 }
 const StripLoops<float, float>& float_loops() {

@@ -22,10 +22,13 @@ inline constexpr Index strip_rows = 8;
 struct SlabWidths {
   Index lanes;         // values of a vector
   Index most_vectors;  // of a slab: as many as the registers hold the sums of
+  bool has_halves;     // whether a slab may be half a vector
 
-  Index next(Index left) const {
+  constexpr Index next(Index left) const {
     if (left > 3 * lanes && most_vectors >= 4) return 4 * lanes;
-    return left > lanes ? 2 * lanes : lanes;
+    const Index half = has_halves ? lanes / 2 : 0;
+    if (left <= half) return half;
+    return left > lanes + half ? 2 * lanes : lanes;
   }
   Index padded(Index cols) const {
     Index total = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of wide matrices with tall blocks, against products in double: plain, transposed, symmetric and squared;
-// overwriting and adding; sizes around every limit (strips, tiles, slabs, BLAS), blocks with a stride of their own,
-// float32 data under double blocks, every instruction set, one thread and several.
+// overwriting and adding; sizes around every limit (strips, tiles, slabs and halves of them, BLAS), blocks with a
+// stride of their own, float32 data under double blocks, every instruction set, one thread and several.
 #include "kernels/stacked_rows.hpp"
 
 #include "each_kernel.hpp"
@@ -63,7 +63,7 @@ void check_gemm(Op op, Index rows, Index cols, Index k, Scalar beta, bool shifte
 TEST(Products, GemmIsTheProduct) {
   for (const Op op : {Op::plain, Op::transposed})
     for (const Index rows : {1, 9, 255, 1100})
-      for (const Index cols : {1, 16, 33, 130})
+      for (const Index cols : {1, 8, 16, 24, 33, 130})
         for (const Index k : {1, 8, 300})
           for (const int beta : {0, 2}) {
             check_gemm<float>(op, rows, cols, k, float(beta), beta == 0);
@@ -91,7 +91,7 @@ void check_symmetric(Index d, Index cols) {
 
 TEST(Products, SymmetricIsTheProduct) {
   for (const Index d : {1, 7, 8, 9, 64, 257, 1100})
-    for (const Index cols : {1, 8, 16, 17, 70, 129}) {
+    for (const Index cols : {1, 8, 12, 16, 17, 24, 70, 129, 200}) {
       check_symmetric<float>(d, cols);
       check_symmetric<double>(d, cols);
       check_symmetric<double, float>(d, cols);
@@ -122,7 +122,7 @@ void check_squared(Index rows, Index d, Index cols, bool weighted) {
 TEST(Products, SquaredIsTwoProducts) {
   for (const Index rows : {1, 8, 21, 300})
     for (const Index d : {1, 50, 1100})
-      for (const Index cols : {1, 16, 40, 129}) {
+      for (const Index cols : {1, 8, 16, 24, 40, 129}) {
         check_squared<float>(rows, d, cols, true);
         check_squared<double>(rows, d, cols, false);
         check_squared<double, float>(rows, d, cols, true);
@@ -161,7 +161,7 @@ void check_stacked(const std::vector<Index>& heights, Index d, Index cols) {
 
 TEST(Products, RowsOfSeveralMatricesAreAsThoseOfOne) {
   for (const Index d : {1, 50, 700})
-    for (const Index cols : {1, 16, 40, 129}) {
+    for (const Index cols : {1, 8, 16, 24, 40, 129}) {
       check_stacked<float>({64, 131, 2}, d, cols);
       check_stacked<double>({0, 3, 0, 9}, d, cols);
     }
