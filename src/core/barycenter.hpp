@@ -123,6 +123,7 @@ class BarycenterSolver {
   Block& next() { return iterates_[next_]; }
   View columns(Block& block, Index count) { return space_.columns(block, 0, count); }
   static constexpr double eps() { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
+  StorageRounding storage() const { return storage_rounding<Scalar>(dim_); }
 
   S& space_;
   BarycenterOptions options_;

@@ -137,7 +137,7 @@ std::optional<Status> BarycenterSolver<S>::certify_by(Member& member, Route rout
   product.form(columns(q_, point_.basis.cols), point_.basis, point_.data);
   const double trace = member.run.target.trace();
   point_.note_trace(trace, dim_);
-  if (std::string objection = objection_to(point_.data, trace, dim_); !objection.empty()) {
+  if (std::string objection = objection_to(point_.data, trace, dim_, storage()); !objection.empty()) {
     recorder_->give_reason(text("target ", member.index, " (the first is 0): ", objection));
     return Status::not_a_covariance;
   }
@@ -173,7 +173,7 @@ std::optional<Status> BarycenterSolver<S>::sweep(bool lifts) {
     const double w = member.weight, trace = member.run.target.trace();
     objectives_(member.index) = point_.objective(trace);
     at_.objective += w * objectives_(member.index);
-    at_.resolution += w * point_.resolution(eps(), trace);
+    at_.resolution += w * point_.resolution(storage(), trace);
     at_.trace += w * trace;
     at_.worst.gap += w * certificate.gap;
     at_.worst.feasibility = std::max(at_.worst.feasibility, certificate.feasibility);

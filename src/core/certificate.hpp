@@ -18,8 +18,20 @@
 #include "core/basis.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace itspace {
+
+// What sums over d products lose in a storage type: a share of them, and what is below the least number that has all
+// its digits. A target all of whose entries are is not told apart from zero.
+struct StorageRounding {
+  double eps, vanishing;
+};
+template <Storage Scalar>
+StorageRounding storage_rounding(Index dim) {
+  using Limits = std::numeric_limits<Scalar>;
+  return {static_cast<double>(Limits::epsilon()), static_cast<double>(dim) * static_cast<double>(Limits::min())};
+}
 
 // How finely the energies h_i = v_i'G v_i/||Y v_i||^2 are known, and which right singular directions v_i of
 // Sigma^(1/2) Y are null, that is, too short for the target to be seen in:
@@ -58,8 +70,10 @@ struct Certificate {
 inline double objective_of(const Certificate& certificate, double y_squared, double target_trace) {
   return std::max(0.0, y_squared + target_trace - 2 * certificate.nuclear_norm);
 }
-inline double resolution_of(const Certificate& certificate, double y_squared, double target_trace, double eps) {
-  return 6 * eps * (target_trace + y_squared) + certificate.uncertainty;
+inline double resolution_of(const Certificate& certificate, double y_squared, double target_trace,
+                            const StorageRounding& storage) {
+  const double vanishing = target_trace > 0 ? storage.vanishing : 0;  // of nothing, nothing vanishes
+  return 6 * storage.eps * (target_trace + y_squared) + vanishing + certificate.uncertainty;
 }
 
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.

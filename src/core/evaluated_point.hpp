@@ -32,8 +32,8 @@ struct EvaluatedPoint {
     return std::abs(inner - (certificate.nuclear_norm - certificate.gap));
   }
 
-  double resolution(double eps, double target_trace) const {
-    return resolution_of(certificate, basis.y_squared, target_trace, eps);
+  double resolution(const StorageRounding& storage, double target_trace) const {
+    return resolution_of(certificate, basis.y_squared, target_trace, storage);
   }
 
   // Where Y sees nothing of the target, neither does the estimate of ||Sigma||_2 from products with it, and rounding

@@ -10,7 +10,9 @@
 namespace itspace {
 
 // The reason why no symmetric positive semidefinite Sigma with trace `target_trace` has these products; empty where
-// nothing speaks against it. What a covariance may show through rounding of its entries to float32 is no objection.
-ITSPACE_API std::string objection_to(const ProductData& data, double target_trace, Index dim);
+// nothing speaks against it. What a covariance may show through rounding of its entries to float32, or through products
+// that vanish in the type of the blocks, is no objection.
+ITSPACE_API std::string objection_to(const ProductData& data, double target_trace, Index dim,
+                                     const StorageRounding& storage);
 
 }  // namespace itspace

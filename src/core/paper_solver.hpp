@@ -77,7 +77,7 @@ class PaperSolver {
   // Not even a step that goes all the way is promised to end below F(Y_k) + its resolution.
   bool promises_nothing(double alpha) const;
   bool needs_improvement() const;
-  double resolution() const { return point_.resolution(eps(), recorder_.target_trace()); }
+  double resolution() const { return point_.resolution(storage(), recorder_.target_trace()); }
 
   double search_line();
   double kept_product_error(const Basis& to) const;
@@ -88,6 +88,7 @@ class PaperSolver {
   Product<S>& product();
   View columns(Block& block, Index count) { return space_.columns(block, 0, count); }
   double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
+  StorageRounding storage() const { return storage_rounding<Scalar>(target_.dim()); }
 
   RunContext<S>& run_;
   S& space_;

@@ -285,7 +285,8 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
   may_keep_product_ = false;
   recorder_.set_target_trace(target_.trace());
   point_.note_trace(recorder_.target_trace(), target_.dim());
-  if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim()); !objection.empty()) {
+  if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage());
+      !objection.empty()) {
     recorder_.give_reason(std::move(objection));
     return Status::not_a_covariance;
   }

@@ -77,6 +77,7 @@ class RitzSolver {
   View sigma_v() { return columns(sigma_s_, 0, v_cols_); }
   Index cols() const { return v_cols_ + q_cols_ + p_cols_; }
   double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
+  StorageRounding storage() const { return storage_rounding<Scalar>(target_.dim()); }
 
   S& space_;
   CountedTarget<S>& target_;

@@ -88,7 +88,7 @@ std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
   if (const auto end = pass(k, last)) return end;
   objective_before_ = std::exchange(objective_, point_.objective(recorder_.target_trace()));
   resolution_before_ = resolution_;
-  resolution_ = point_.resolution(eps(), recorder_.target_trace());
+  resolution_ = point_.resolution(storage(), recorder_.target_trace());
   return recorder_.evaluated(point_.certificate, {objective_, resolution_, Route::qr, version_});
 }
 
@@ -252,7 +252,8 @@ void RitzSolver<S>::place_in_subspace(const Small& inside, double known_image) {
 template <Space S>
 std::optional<Status> RitzSolver<S>::certify(double noise) {
   point_.note_trace(recorder_.target_trace(), target_.dim());
-  if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim()); !objection.empty()) {
+  if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage());
+      !objection.empty()) {
     recorder_.give_reason(std::move(objection));
     return Status::not_a_covariance;
   }

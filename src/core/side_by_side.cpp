@@ -184,7 +184,7 @@ class Runner {
     if (!is_plain()) return hand_over();
     const Certificate certificate = make_certificate();
     const double trace = recorder_.target_trace();
-    const double resolution = resolution_of(certificate, y_squared_, trace, eps);
+    const double resolution = resolution_of(certificate, y_squared_, trace, storage_rounding<Scalar>(target_.dim()));
     const double objective = objective_of(certificate, y_squared_, trace);
     BlendNorms norms;
     if (!is_last()) {

@@ -5,6 +5,7 @@
 #include <itspace/evaluate.hpp>
 #include <itspace/verify.hpp>
 
+#include "core/certificate.hpp"
 #include "core/require.hpp"
 
 #include <algorithm>
@@ -32,13 +33,16 @@ std::string small_number(double value) {
 class Rounding {
  public:
   Rounding(const Trace& trace, const Found& found)
-      : eps_(std::max<double>(found.epsilon, trace.precision == "float32" ? std::numeric_limits<float>::epsilon()
-                                                                          : std::numeric_limits<double>::epsilon())),
+      : storage_(trace.precision == "float32" || found.epsilon > std::numeric_limits<double>::epsilon()
+                     ? storage_rounding<float>(found.dim)
+                     : storage_rounding<double>(found.dim)),
         rank_(static_cast<double>(std::max<Index>(1, trace.rank))),
         target_trace_(found.target_trace) {}
 
-  // 6 eps (tr Sigma + ||Y||^2), the least there is; eps as the coarser of the run and of this check.
-  double of_sums(double squared_norm) const { return 6 * eps_ * (target_trace_ + squared_norm); }
+  // 6 eps (tr Sigma + ||Y||^2) + d min, the least there is, in the coarser type of the run and of this check.
+  double of_sums(double squared_norm) const {
+    return 6 * storage_.eps * (target_trace_ + squared_norm) + storage_.vanishing;
+  }
   // A row does not say ||Y_k||; the triangle inequality of W2 does: ||Y_k|| <= F_k^(1/2) + (tr Sigma)^(1/2).
   double squared_norm(const Step& row) const {
     const double norm = std::sqrt(std::max(0.0, row.objective)) + std::sqrt(target_trace_);
@@ -49,7 +53,8 @@ class Rounding {
   // The most that a resolution can be: r directions, each as long as Y, at the edge of what products with Sigma show,
   // where a root is known to eps^(1/2).
   double most(const Step& row) const {
-    const double roots = 20 * rank_ * std::sqrt(rank_ * eps_) * std::sqrt(squared_norm(row)) * std::sqrt(target_trace_);
+    const double roots =
+        20 * rank_ * std::sqrt(rank_ * storage_.eps) * std::sqrt(squared_norm(row)) * std::sqrt(target_trace_);
     return 1.01 * of_sums(row) + roots;
   }
 
@@ -63,7 +68,8 @@ class Rounding {
   }
 
  private:
-  double eps_, rank_, target_trace_;
+  StorageRounding storage_;
+  double rank_, target_trace_;
 };
 
 // Distances to two versions of a target are not compared.

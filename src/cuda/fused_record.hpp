@@ -69,7 +69,7 @@ const Trace* record_fused(std::span<const kernels::FusedRow> rows, Recorder& rec
     const kernels::FusedRow& row = rows[k];
     if (!(row.b_squared <= most)) return nullptr;
     const Certificate certificate = logged_certificate<Scalar>(row, rank);
-    const double resolution = resolution_of(certificate, row.y_squared, trace, std::numeric_limits<Scalar>::epsilon());
+    const double resolution = resolution_of(certificate, row.y_squared, trace, storage_rounding<Scalar>(dim));
     recorder.iterate_made(step, first_pass + static_cast<Index>(k));
     if (recorder.evaluated(certificate, {std::max(0.0, row.objective), resolution, Route::gram, 0})) return nullptr;
     step = step_along(alpha, row.difference_squared, certificate.gap, std::max(0.0, trace - row.b_squared),

@@ -58,6 +58,23 @@ TEST_F(PrecisionOption, DefaultGoesOnInMixedWhereFloat32DoesNotResolve) {
   EXPECT_EQ(objective(done), objective(run(align("raw.npy", {"--precision", "mixed"}))));
 }
 
+TEST_F(PrecisionOption, DefaultGoesOnInMixedWhereSquaresVanishInFloat32) {
+  write_float("small.npy", 1e-22 * gaussian(60, 10, 4));
+  for (const std::vector<std::string>& way : {std::vector<std::string>{}, {"--memory", "64MiB"}}) {
+    const std::vector<std::string> asked{"align", "--rank", "3", "--steps", "2", "--out", "Y.npy", "--json"};
+    const auto align = [&](const std::string& target) {
+      std::vector<std::string> all = asked;
+      all.insert(all.end(), {"--target", target});
+      all.insert(all.end(), way.begin(), way.end());
+      return run(all);
+    };
+    const auto small = align("small.npy"), plain = align("tame.npy");
+    ASSERT_EQ(small.exit_code, 0) << small.err;
+    EXPECT_TRUE(mentions(small.err, {"float32 resolves W2^2 only to", "running in mixed precision"})) << small.err;
+    EXPECT_NEAR(objective(small), 1e-44 * objective(plain), 1e-48 * objective(plain));
+  }
+}
+
 TEST_F(PrecisionOption, DefaultStaysInFloat32WhereItResolves) {
   const auto done = run(align("tame.npy"));
   ASSERT_EQ(done.exit_code, 0) << done.err;

@@ -6,6 +6,7 @@
 
 #include <itspace/distance.hpp>
 #include <itspace/start.hpp>
+#include <itspace/verify.hpp>
 
 #include <gtest/gtest.h>
 
@@ -77,6 +78,35 @@ TEST(Scale, Float) {
   for (const double scale : {1e-26, 1e-20, 1e20, 1e26}) {
     check_scale<float>(scale, StepSize::alpha(0.9));
     check_scale<float>(scale, StepSize::line_search());
+  }
+}
+
+// Where the entries of Sigma lose their digits in float32, a run in it says that it does not know its objectives;
+// the same data under blocks of double are right.
+TEST(Scale, WhatVanishesInFloatIsNotResolved) {
+  const Matrix features = Draw(5).gaussian(60, 17);
+  const FeaturesTarget<double> plain(block<double>(features));
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    const AlignOptions options{.steps = 3, .solver = solver};
+    const auto expected = align_here<double>(plain, 4, options);
+    for (const int power : {-65, -75, -90, -120}) {
+      SCOPED_TRACE(power);
+      const Block<float> small = block<float>(std::ldexp(1.0, power) * features);
+      const FeaturesTarget<float> single(small);
+      const auto lost = align_here<float>(single, 4, options);
+      EXPECT_NE(lost.status(), Status::not_a_covariance);
+      for (const Step& step : lost.trace.steps) EXPECT_TRUE(unresolved(step)) << step.index;
+      EXPECT_TRUE(verify<float>(lost.factor, single, &lost.trace).holds());
+      const FeaturesTarget<double, float> mixed(small);
+      const auto found = align_here<double>(mixed, 4, options);
+      ASSERT_EQ(found.trace.steps.size(), expected.trace.steps.size());
+      for (std::size_t k = 0; k < expected.trace.steps.size(); ++k) {
+        EXPECT_FALSE(unresolved(found.trace.steps[k]));
+        // The data were rounded to float32, and those below its least number lost digits.
+        EXPECT_NEAR(std::ldexp(found.trace.steps[k].objective, -2 * power), expected.trace.steps[k].objective,
+                    1e-5 * plain.trace());
+      }
+    }
   }
 }
 
