@@ -13,9 +13,10 @@ namespace {
 
 class BarycenterCommand : public ProgramTest {
  protected:
-  static constexpr Index dim = 6;
+  static constexpr Index family_dim = 6;
 
-  BarycenterCommand() : first_(power_law(dim, 1)), second_(power_law(dim, 2)), features_(gaussian(20, dim, 3)) {
+  BarycenterCommand()
+      : first_(power_law(family_dim, 1)), second_(power_law(family_dim, 2)), features_(gaussian(20, family_dim, 3)) {
     write("a.npy", first_);
     write("b.npy", second_);
     write("x.npy", features_);

@@ -17,17 +17,17 @@ namespace itspace::cli_test {
 namespace {
 
 using Texts = std::vector<std::string>;
-constexpr Index dim = 6, rows = 24;
+constexpr Index gated_dim = 6, rows = 24;
 constexpr std::size_t count = 6;
 
 class FollowGateCommand : public ProgramTest {
  protected:
   FollowGateCommand() {
-    write("src.npy", gaussian(200, dim, 100));
+    write("src.npy", gaussian(200, gated_dim, 100));
     for (std::size_t i = 0; i < count; ++i) {
       // One class for all samples as they are, all four under the map; in the last three the other way about.
       const Matrix collapsed = probabilities(false), spread = probabilities(true);
-      write(name("x", i), Matrix(3 * gaussian(rows, dim, i).array() + 9));
+      write(name("x", i), Matrix(3 * gaussian(rows, gated_dim, i).array() + 9));
       write(name("p", i), i < 3 ? collapsed : spread);
       write(name("q", i), i < 3 ? spread : collapsed);
     }
@@ -169,7 +169,7 @@ TEST_F(FollowGateCommand, BadPredictionsAreNamedAndChangeNothing) {
   write("sum.npy", bad);
   write("short.npy", Matrix(good.topRows(rows - 1)));
   write("narrow.npy", Matrix(Matrix::Constant(rows, 2, 0.5)));
-  write("wide.npy", gaussian(9, dim + 1, 1));
+  write("wide.npy", gaussian(9, gated_dim + 1, 1));
   Matrix labels = Matrix::Constant(rows, 1, 3);
   write("labels.npy", labels);
   labels(7) = 8;

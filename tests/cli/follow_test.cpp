@@ -17,7 +17,7 @@ namespace itspace::cli_test {
 namespace {
 
 using Texts = std::vector<std::string>;
-constexpr Index dim = 6;
+constexpr Index stream_dim = 6;
 
 class Follow : public ProgramTest {
  protected:
@@ -29,7 +29,7 @@ class Follow : public ProgramTest {
   }
   static std::string npy_head(Index rows) {
     std::string head = "{'descr': '<f8', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", " +
-                       std::to_string(dim) + "), }";
+                       std::to_string(stream_dim) + "), }";
     head.append(117 - head.size(), ' ');
     return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + head + '\n';
   }
@@ -43,7 +43,7 @@ class Follow : public ProgramTest {
 };
 
 TEST_F(Follow, IsTheAlignerOfTheLibrary) {
-  const Matrix all = gaussian(100, dim, 1);
+  const Matrix all = gaussian(100, stream_dim, 1);
   write("all.npy", all);
   const auto done = run({"follow", "--rank", "2", "--steps", "3", "--half-life", "4", "--batch", "30", "--run-length",
                          "50", "--reference", "4", "--out", "Y.npy", "--state", "S.npz", "all.npy"});
@@ -71,7 +71,7 @@ TEST_F(Follow, IsTheAlignerOfTheLibrary) {
 }
 
 TEST_F(Follow, BalancesByThePredictedClasses) {
-  const Matrix all = gaussian(60, dim, 2), source = Matrix::Constant(5, 1, 3);
+  const Matrix all = gaussian(60, stream_dim, 2), source = Matrix::Constant(5, 1, 3);
   Matrix labels = Matrix::Constant(60, 1, 3), probabilities = Matrix::Constant(60, 2, 0.5);
   labels.bottomRows(20).setConstant(-7);
   Matrix source_labels = source;
@@ -134,7 +134,7 @@ TEST_F(Follow, GoesOnFromItsState) {
   Texts files;
   for (int i = 0; i < 6; ++i) {
     files.push_back("b" + std::to_string(i) + ".npy");
-    write_float(files.back(), gaussian(9, dim, std::uint64_t(i)));
+    write_float(files.back(), gaussian(9, stream_dim, std::uint64_t(i)));
   }
   const auto follow = [&](Texts more, std::size_t first, std::size_t end) {
     Texts arguments{"follow", "--quiet"};
@@ -175,12 +175,12 @@ TEST_F(Follow, GoesOnFromItsState) {
 }
 
 TEST_F(Follow, ABadBatchEndsTheRunWithTheStateBeforeIt) {
-  Matrix bad = gaussian(8, dim, 3);
+  Matrix bad = gaussian(8, stream_dim, 3);
   bad(5, 2) = std::numeric_limits<double>::quiet_NaN();
-  write("good.npy", gaussian(8, dim, 1));
+  write("good.npy", gaussian(8, stream_dim, 1));
   write("bad.npy", bad);
-  write("wide.npy", gaussian(8, dim + 1, 2));
-  write("none.npy", Matrix(0, dim));
+  write("wide.npy", gaussian(8, stream_dim + 1, 2));
+  write("none.npy", Matrix(0, stream_dim));
   write("map.npy", gaussian(2, 2, 1));
   auto done = run({"follow", "--rank", "2", "--state", "good.npz", "good.npy"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -204,7 +204,7 @@ TEST_F(Follow, ABadBatchEndsTheRunWithTheStateBeforeIt) {
 }
 
 TEST_F(Follow, BadArgumentsAreNamed) {
-  write("x.npy", gaussian(8, dim, 1));
+  write("x.npy", gaussian(8, stream_dim, 1));
   for (const auto& [more, parts] : std::vector<std::pair<Texts, Texts>>{
            {{}, {"--rank is missing"}},
            {{"--rank", "0"}, {"--rank is 0"}},
@@ -230,7 +230,7 @@ TEST_F(Follow, BadArgumentsAreNamed) {
 // Rows as they come: met at a pipe in the middle of a batch, where it waits for more.
 TEST_F(Follow, SigtermSavesTheState) {
   make_pipe("in");
-  const Matrix rows = gaussian(25, dim, 4);
+  const Matrix rows = gaussian(25, stream_dim, 4);
   OnlineAligner<double> expected({.rank = 2});
   for (Index first = 0; first < 20; first += 10) expected.observe(rows.middleRows(first, 10));
   for (const int signal : {SIGTERM, SIGINT}) {

@@ -9,13 +9,13 @@ namespace itspace::cli_test {
 namespace {
 
 using Texts = std::vector<std::string>;
-constexpr Index dim = 6;
+constexpr Index chosen_dim = 6;
 
 // Stretched along two directions that are no features', so that the correlations change.
 Matrix drifted(const Matrix& rows) {
-  Matrix along(2, dim);
+  Matrix along(2, chosen_dim);
   along << 1, 1, 1, 1, 1, 1, 1, -1, 1, -1, 1, -1;
-  along /= std::sqrt(static_cast<double>(dim));
+  along /= std::sqrt(static_cast<double>(chosen_dim));
   const Matrix parts = rows * along.transpose();
   return rows + 5 * parts.col(0) * along.row(0) + 3 * parts.col(1) * along.row(1);
 }
@@ -23,10 +23,10 @@ Matrix drifted(const Matrix& rows) {
 class MapGateCommand : public ProgramTest {
  protected:
   MapGateCommand() {
-    write("source.npy", gaussian(400, dim, 1));
-    write("same.npy", gaussian(300, dim, 2));
-    write("moved.npy", Matrix(gaussian(300, dim, 3).array() + 5));
-    write("drifted.npy", drifted(gaussian(2000, dim, 4)));
+    write("source.npy", gaussian(400, chosen_dim, 1));
+    write("same.npy", gaussian(300, chosen_dim, 2));
+    write("moved.npy", Matrix(gaussian(300, chosen_dim, 3).array() + 5));
+    write("drifted.npy", drifted(gaussian(2000, chosen_dim, 4)));
     write("one_class.npy", Matrix::Zero(300, 1));
     Matrix labels(300, 1);
     for (Index i = 0; i < 300; ++i) labels(i, 0) = static_cast<double>(i % 4);
@@ -76,7 +76,7 @@ TEST_F(MapGateCommand, PredictionsThatDoNotLeaveSamplesAsTheyAre) {
 // and of a move that no shares explain next to nothing.
 TEST_F(MapGateCommand, ARemixedMapLeavesWhatOtherSharesDid) {
   const auto groups = [](Index count, Index first, std::uint64_t seed) {
-    Matrix rows = gaussian(count, dim, seed);
+    Matrix rows = gaussian(count, chosen_dim, seed);
     rows.topRows(first).col(0).array() += 10;
     return rows;
   };
@@ -97,7 +97,7 @@ TEST_F(MapGateCommand, ARemixedMapLeavesWhatOtherSharesDid) {
   EXPECT_GT(moved("away.npy", {"--map", "mean", "--remix"}), 0.9 * moved("away.npy", {"--map", "mean"}));
   EXPECT_GT(moved("away.npy", {"--map", "monge", "--rank", "2", "--remix"}), 1);
   EXPECT_GT(moved("away.npy", {"--map", "scale", "--rank", "2", "--remix"}), 1);  // the rank of the clusters' frame
-  write("covariance.npy", Matrix(Matrix::Identity(dim, dim)));
+  write("covariance.npy", Matrix(Matrix::Identity(chosen_dim, chosen_dim)));
   const auto refused = make_map("covariance.npy", {"--map", "mean", "--target-samples", "100", "--remix"});
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_TRUE(mentions(refused.err, {"--remix", "is a covariance"}));
@@ -153,7 +153,7 @@ TEST_F(MapGateCommand, MisuseIsNamed) {
   refused({"--map", "auto"}, {"--rank is required", "auto"});
   refused({"--map", "auto", "--rank", "4", "--shrink", "none"}, {"--shrink is none", "halves"});
   refused({"--map", "scale", "--predictions", "labels.npy,source.npy"}, {"300 x 1", "400 x 6"});
-  write("sigma.npy", Matrix::Identity(dim, dim));
+  write("sigma.npy", Matrix::Identity(chosen_dim, chosen_dim));
   const auto done = make_map("sigma.npy", {"--target-samples", "50", "--map", "auto", "--rank", "4"});
   EXPECT_EQ(done.exit_code, 2);
   EXPECT_TRUE(mentions(done.err, {"--map is auto", "is a covariance"}));

@@ -18,17 +18,17 @@ namespace itspace::cli_test {
 namespace {
 
 using Texts = std::vector<std::string>;
-constexpr Index dim = 12, rank = 4;
+constexpr Index map_dim = 12, rank = 4;
 
 // n samples whose covariance is, to rounding, rank 4 of its own plus 0.01 I, around a mean of that size.
 Matrix domain(Index samples, std::uint64_t seed, double offset) {
-  Matrix scales = Matrix::Constant(1, dim, 0.1);
+  Matrix scales = Matrix::Constant(1, map_dim, 0.1);
   for (Index i = 0; i < rank; ++i) scales(0, i) = 3.0 + static_cast<double>(i);
-  Matrix draws = gaussian(samples, dim, seed);
+  Matrix draws = gaussian(samples, map_dim, seed);
   draws.rowwise() -= draws.colwise().mean().eval();
-  const Matrix white = Matrix(draws.householderQr().householderQ() * Matrix::Identity(samples, dim)) *
+  const Matrix white = Matrix(draws.householderQr().householderQ() * Matrix::Identity(samples, map_dim)) *
                        std::sqrt(static_cast<double>(samples - 1));
-  const Matrix turn = gaussian(dim, dim, seed + 1).householderQr().householderQ();
+  const Matrix turn = gaussian(map_dim, map_dim, seed + 1).householderQr().householderQ();
   const Matrix turned = white * scales.row(0).asDiagonal() * turn;
   return turned.array() + offset;
 }

@@ -16,11 +16,11 @@
 namespace itspace::cli_test {
 namespace {
 
-constexpr Index dim = 12, samples = 40;
+constexpr Index job_dim = 12, samples = 40;
 
 class Ranks : public ProgramTest {
  protected:
-  Ranks() { write("x.npy", gaussian(samples, dim, 1)); }
+  Ranks() { write("x.npy", gaussian(samples, job_dim, 1)); }
 
   // A line for the shell, with what it prints in out.txt and err.txt. Ranks may be more than processors.
   int in_shell(const std::string& line) const {
@@ -100,10 +100,10 @@ TEST_F(Ranks, GiveTheResultOfOneProcess) {
 
 // float32; a start, which rank 0 reads; a covariance by its rows, with a ridge.
 TEST_F(Ranks, ReadWhatOneProcessReads) {
-  write_float("f.npy", gaussian(samples, dim, 1));
+  write_float("f.npy", gaussian(samples, job_dim, 1));
   ASSERT_EQ(job(2, "align --target f.npy --start x.npy --rank 2 --out F.npy --json"), 0) << err();
   EXPECT_EQ(Json::parse(out())["ranks"], 2);
-  write("sigma.npy", power_law(dim, 3));
+  write("sigma.npy", power_law(job_dim, 3));
   ASSERT_EQ(job(3, "align --target sigma.npy --target-as covariance --trust --ridge 0.5 --rank 2 --out S.npy"), 0)
       << err();
   EXPECT_TRUE(exists("S.npy"));
@@ -113,7 +113,7 @@ TEST_F(Ranks, RefuseWhatNeedsOneProcess) {
   EXPECT_EQ(job(2, "align --target x.npy --rank 2 --floor --out Y.npy"), 2);
   EXPECT_TRUE(mentions(err(), {"--floor is for one process"}));
   EXPECT_EQ(errors_said(), 1u);
-  write("square.npy", power_law(dim, 3));
+  write("square.npy", power_law(job_dim, 3));
   EXPECT_EQ(job(2, "align --target square.npy --rank 2 --out Y.npy"), 2);
   EXPECT_TRUE(mentions(err(), {"12 x 12", "--target-as covariance"}));
   EXPECT_EQ(errors_said(), 1u);
@@ -122,7 +122,7 @@ TEST_F(Ranks, RefuseWhatNeedsOneProcess) {
 
 // Each rank its share of the rows of all files, which end where no rank does.
 TEST_F(Ranks, StreamWhatOneProcessHasInMemory) {
-  const Matrix x = gaussian(samples, dim, 1);
+  const Matrix x = gaussian(samples, job_dim, 1);
   write("part-1.npy", x.topRows(17));
   write("part-2.npy", x.bottomRows(samples - 17));
   const std::string same = " --rank 3 --steps 4 --out all.npy --trace all.json";
@@ -142,7 +142,7 @@ TEST_F(Ranks, StreamWhatOneProcessHasInMemory) {
 }
 
 TEST_F(Ranks, AStreamThatFailsOnOneEndsAll) {
-  Matrix bad = gaussian(samples, dim, 1);
+  Matrix bad = gaussian(samples, job_dim, 1);
   bad(31, 7) = std::nan("");
   write("part-1.npy", bad.topRows(30));
   write("part-2.npy", bad.bottomRows(10));
@@ -152,14 +152,14 @@ TEST_F(Ranks, AStreamThatFailsOnOneEndsAll) {
   EXPECT_EQ(job(2, "align --target x.npy --memory 3MiB --rank 2 --out Y.npy"), 2);
   EXPECT_TRUE(mentions(err(), {"--memory is 3 MiB", "give --memory"})) << err();
   EXPECT_EQ(errors_said(), 1u);
-  write("square.npy", power_law(dim, 3));
+  write("square.npy", power_law(job_dim, 3));
   EXPECT_EQ(job(2, "align --target square.npy --memory 1GiB --rank 2 --out Y.npy"), 2);
   EXPECT_TRUE(mentions(err(), {"square", "--target-as features"})) << err();
   EXPECT_FALSE(exists("Y.npy"));
 }
 
 TEST_F(Ranks, ABadValueOfOneEndsAll) {
-  Matrix bad = gaussian(samples, dim, 1);
+  Matrix bad = gaussian(samples, job_dim, 1);
   bad(31, 7) = std::nan("");
   write("bad.npy", bad);
   EXPECT_EQ(job(3, "align --target bad.npy --rank 2 --out Y.npy"), 2);
@@ -173,15 +173,15 @@ TEST_F(Ranks, DifferentFilesEndAll) {
   write_bytes("apart.sh", "cd $OMPI_COMM_WORLD_RANK && exec '" + program() + "' \"$@\"\n");
   const auto apart = [&] { return in_shell(launcher(2) + " sh apart.sh align --target x.npy --rank 2 --out Y.npy"); };
   for (const std::string rank : {"0", "1"}) fs::create_directory(path(rank));
-  write("0/x.npy", gaussian(samples, dim, 1));
+  write("0/x.npy", gaussian(samples, job_dim, 1));
   EXPECT_EQ(apart(), 3);
   EXPECT_TRUE(mentions(err(), {"on rank 1 of 2: ", "x.npy"}));
   EXPECT_EQ(errors_said(), 1u);
-  write("1/x.npy", gaussian(samples + 1, dim, 1));
+  write("1/x.npy", gaussian(samples + 1, job_dim, 1));
   EXPECT_EQ(apart(), 3);
   EXPECT_TRUE(
       mentions(err(), {"on rank 1 of 2: target x.npy is float64 41 x 12, but on rank 0 it is float64 40 x 12"}));
-  write("1/x.npy", gaussian(samples, dim, 2));
+  write("1/x.npy", gaussian(samples, job_dim, 2));
   EXPECT_EQ(apart(), 3);
   EXPECT_TRUE(mentions(err(), {"x.npy has other values than on rank 0"}));
   EXPECT_EQ(errors_said(), 1u);

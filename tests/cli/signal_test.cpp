@@ -15,20 +15,20 @@ namespace itspace::cli_test {
 namespace {
 
 using Texts = std::vector<std::string>;
-constexpr Index dim = 6;
+constexpr Index signal_dim = 6;
 
 class Signal : public ProgramTest {
  protected:
   Signal() {
-    write("target.npy", power_law(dim, 1));
-    io::save_map(path("map.npz"), TransportMap({gaussian(dim, 2, 1), gaussian(dim, 1, 2), 0.5},
-                                               {gaussian(dim, 2, 3), gaussian(dim, 1, 4), 0.2}));
+    write("target.npy", power_law(signal_dim, 1));
+    io::save_map(path("map.npz"), TransportMap({gaussian(signal_dim, 2, 1), gaussian(signal_dim, 1, 2), 0.5},
+                                               {gaussian(signal_dim, 2, 3), gaussian(signal_dim, 1, 4), 0.2}));
   }
 
   // Samples of this dimension, one more chunk of which is always to come.
   static std::string npy_head(Index rows) {
     std::string head = "{'descr': '<f8', 'fortran_order': False, 'shape': (" + std::to_string(rows) + ", " +
-                       std::to_string(dim) + "), }";
+                       std::to_string(signal_dim) + "), }";
     head.append(117 - head.size(), ' ');
     return std::string("\x93NUMPY\x01\x00\x76\x00", 10) + head + '\n';
   }
@@ -106,7 +106,7 @@ TEST_F(Signal, AReaderThatHasGoneCostsNothing) {
   }
   EXPECT_TRUE(exists("m.npz"));
   // Here the reader is the only one who gets the result.
-  write("x.npy", gaussian(40000, dim, 3));
+  write("x.npy", gaussian(40000, signal_dim, 3));
   done = end(begin({"transform", "--map", "map.npz", "--in", "x.npy", "--out", "-"}, "/dev/null", true));
   EXPECT_EQ(done.exit_code, 128 + SIGPIPE);
 }
@@ -115,7 +115,7 @@ TEST_F(Signal, AnOutputThatCannotBeWrittenCostsNoOther) {
   const std::string align = "itspace align --target target.npy --rank 2 ";
   EXPECT_EQ(shell(align + "--out Y.npy --trace /dev/full --quiet 2> err"), 3);
   EXPECT_TRUE(mentions(text_of("err"), {"/dev/full"}));
-  EXPECT_EQ(array_of("Y.npy").rows(), dim);
+  EXPECT_EQ(array_of("Y.npy").rows(), signal_dim);
   fs::remove(path("Y.npy"));
   EXPECT_EQ(shell(align + "--out Y.npy --trace T.json > /dev/full 2> err"), 3);
   EXPECT_TRUE(mentions(text_of("err"), {"standard output"}));
@@ -129,7 +129,7 @@ TEST_F(Signal, AnOutputThatCannotBeWrittenCostsNoOther) {
 }
 
 TEST_F(Signal, AFileThatGrowsTooLargeLeavesTheOldOne) {
-  write("x.npy", gaussian(40000, dim, 3));  // 1.9 MB
+  write("x.npy", gaussian(40000, signal_dim, 3));  // 1.9 MB
   write_bytes("old.npy", "old");
   const auto before = files();
   EXPECT_EQ(shell("ulimit -f 500; itspace transform --map map.npz --in x.npy --out old.npy 2> /dev/null"), 3);
@@ -140,7 +140,7 @@ TEST_F(Signal, AFileThatGrowsTooLargeLeavesTheOldOne) {
 TEST_F(Signal, AnInputThatIsCutShortIsNamed) {
   make_pipe("out");
   std::ofstream(path("x.npy"), std::ios::binary) << npy_head(2000000);
-  fs::resize_file(path("x.npy"), 128 + 2000000 * dim * sizeof(double));
+  fs::resize_file(path("x.npy"), 128 + 2000000 * signal_dim * sizeof(double));
   const pid_t child = begin({"transform", "--map", "map.npz", "--in", "x.npy", "--out", "out"});
   // It waits at the pipe for somebody to read the first rows; the last ones are not read yet.
   drain("out", [&] { fs::resize_file(path("x.npy"), 4096); });

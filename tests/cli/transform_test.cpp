@@ -12,11 +12,11 @@ namespace itspace::cli_test {
 namespace {
 
 using Texts = std::vector<std::string>;
-constexpr Index dim = 6;
+constexpr Index sample_dim = 6;
 
 class TransformCommand : public ProgramTest {
  protected:
-  TransformCommand() : map(make_map(dim)) { io::save_map(path("map.npz"), map); }
+  TransformCommand() : map(make_map(sample_dim)) { io::save_map(path("map.npz"), map); }
 
   static TransportMap make_map(Index d, MapKind kind = MapKind::monge) {
     LowRankGaussian from{gaussian(d, 2, 1), gaussian(d, 1, 2), 0.5};
@@ -46,7 +46,7 @@ class TransformCommand : public ProgramTest {
 };
 
 TEST_F(TransformCommand, IsApplyForEveryTypeOfFile) {
-  const Matrix samples = gaussian(50, dim, 7);
+  const Matrix samples = gaussian(50, sample_dim, 7);
   write("x.npy", samples);
   auto done = transform("x.npy", "y.npy");
   EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -67,10 +67,10 @@ TEST_F(TransformCommand, IsApplyForEveryTypeOfFile) {
 }
 
 TEST_F(TransformCommand, InverseUndoesBothKinds) {
-  const Matrix samples = gaussian(50, dim, 7);
+  const Matrix samples = gaussian(50, sample_dim, 7);
   write("x.npy", samples);
   for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
-    io::save_map(path("map.npz"), make_map(dim, kind));
+    io::save_map(path("map.npz"), make_map(sample_dim, kind));
     EXPECT_EQ(transform("x.npy", "y.npy").exit_code, 0);
     const auto done = transform("y.npy", "back.npy", {"--inverse", "--json"});
     EXPECT_EQ(done.exit_code, 0) << done.err;
@@ -96,7 +96,7 @@ TEST_F(TransformCommand, ChunksAreRowsOfTheWhole) {
 }
 
 TEST_F(TransformCommand, StandardStreamsInPiecesOfAnySize) {
-  write("x.npy", gaussian(40, dim, 7));
+  write("x.npy", gaussian(40, sample_dim, 7));
   ASSERT_EQ(transform("x.npy", "y.npy").exit_code, 0);
   const std::string itspace = "itspace transform --map map.npz --quiet ";
   EXPECT_EQ(shell("dd if=x.npy bs=7 status=none | " + itspace + "--in - --out - > a.npy"), 0);
@@ -108,13 +108,13 @@ TEST_F(TransformCommand, StandardStreamsInPiecesOfAnySize) {
   EXPECT_EQ(text_of("c.npy"), text_of("y.npy"));
   EXPECT_EQ(shell(itspace + "--in x.npy --out - | cat > d.npy"), 0);
   EXPECT_EQ(text_of("d.npy"), text_of("y.npy"));
-  write("none.npy", Matrix(0, dim));
+  write("none.npy", Matrix(0, sample_dim));
   EXPECT_EQ(shell("cat none.npy | " + itspace + "--in - --out e.npy"), 0);
-  EXPECT_EQ(io::open_array(path("e.npy")).info().shape, (std::vector<Index>{0, dim}));
+  EXPECT_EQ(io::open_array(path("e.npy")).info().shape, (std::vector<Index>{0, sample_dim}));
 }
 
 TEST_F(TransformCommand, BrokenStreams) {
-  write("x.npy", gaussian(40, dim, 7));
+  write("x.npy", gaussian(40, sample_dim, 7));
   const std::string to_file = " | itspace transform --map map.npz --in - --out out.npy 2> err";
   const auto expect_broken = [&](const std::string& sender, const Texts& texts, int exit_code = 3) {
     EXPECT_EQ(shell(sender + to_file), exit_code) << sender;
@@ -131,7 +131,7 @@ TEST_F(TransformCommand, BrokenStreams) {
 }
 
 TEST_F(TransformCommand, ARowThatIsNotFiniteLeavesNothing) {
-  Matrix samples = gaussian(40, dim, 7);
+  Matrix samples = gaussian(40, sample_dim, 7);
   samples(17, 3) = std::numeric_limits<double>::quiet_NaN();
   write("nan.npy", samples);
   expect_refused("nan.npy", "y.npy", 2, {"nan.npy: row 17, column 3 is nan", "Remove or replace"});
@@ -144,8 +144,8 @@ TEST_F(TransformCommand, ARowThatIsNotFiniteLeavesNothing) {
   samples(17, 4) = -1e308;
   samples(17, 5) = 1e308;
   write("huge.npy", samples);
-  io::save_map(path("map.npz"), TransportMap({gaussian(dim, 2, 1), gaussian(dim, 1, 2), 1e-3},
-                                             {gaussian(dim, 3, 3), gaussian(dim, 1, 4), 1e3}));
+  io::save_map(path("map.npz"), TransportMap({gaussian(sample_dim, 2, 1), gaussian(sample_dim, 1, 2), 1e-3},
+                                             {gaussian(sample_dim, 3, 3), gaussian(sample_dim, 1, 4), 1e3}));
   expect_refused("huge.npy", "y.npy", 2, {"huge.npy: row 17 is mapped beyond the largest number"});
   // In a stream the rows of earlier chunks are gone, but never a bad one: here the first chunk is bad.
   EXPECT_EQ(shell("cat nan.npy | itspace transform --map map.npz --in - --out - > piped 2> err"), 2);
@@ -154,7 +154,7 @@ TEST_F(TransformCommand, ARowThatIsNotFiniteLeavesNothing) {
 }
 
 TEST_F(TransformCommand, AFlippedBitInAnNpzLeavesNothing) {
-  const std::vector<io::NamedBlock> one{{"x", gaussian(40, dim, 7)}};
+  const std::vector<io::NamedBlock> one{{"x", gaussian(40, sample_dim, 7)}};
   io::save_npz(path("x.npz"), one);
   std::string bytes = text_of("x.npz");
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
@@ -163,7 +163,7 @@ TEST_F(TransformCommand, AFlippedBitInAnNpzLeavesNothing) {
 }
 
 TEST_F(TransformCommand, Misuse) {
-  write("x.npy", gaussian(40, dim, 7));
+  write("x.npy", gaussian(40, sample_dim, 7));
   write("wide.npy", gaussian(4, 9, 7));
   expect_refused("wide.npy", "y.npy", 2, {"wide.npy is 4 x 9", "dimension 9", "map.npz has dimension 6"});
   expect_refused("x.npy", "-", 2, {"--json and --out -"}, {"--json"});

@@ -204,10 +204,6 @@ void check_descent(Index dim, Index rank, Index count, std::uint64_t seed, doubl
                1000 * eps<Scalar> * (family.oracles[std::size_t(i)].trace() + real(result.factor).squaredNorm()));
 }
 
-double draw_alpha() {
-  return 0.01 * *rc::gen::inRange(1, 200).as("alpha * 100");
-}
-
 template <Storage Scalar>
 void check_drawn_descent() {
   const Index dim = *rc::gen::inRange(1, 13).as("dim");

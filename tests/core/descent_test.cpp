@@ -46,10 +46,6 @@ void check_descent(const ProblemShape& shape, double alpha, Index steps) {
   REQUIRE_LE(length, Real(alpha) / (2 - Real(alpha)) * (f.front() - f.back() + 2 * gaps + rounding));
 }
 
-double draw_alpha() {
-  return 0.01 * *rc::gen::inRange(1, 200).as("alpha * 100");
-}
-
 RC_GTEST_PROP(Descent, SufficientFloat, ()) {
   check_descent<float>(draw_shape(17, any_rank()), draw_alpha(), 4);
 }

@@ -50,7 +50,7 @@ TEST(Gate, WhatIsNoPredictionIsRefused) {
   EXPECT_THROW(predictions_of_labels(Eigen::VectorXd{}), std::invalid_argument);
 }
 
-struct Case {
+struct GateCase {
   const char* why;
   GateEvidence evidence;
   const char* choice;
@@ -58,7 +58,7 @@ struct Case {
 
 TEST(Gate, DecidesByTheRule) {
   using P = Predictions;
-  const Case cases[] = {
+  const GateCase cases[] = {
       {"a clear rise", {P{0.5, 0.5}, P{0.61, 0.5}}, "scale"},
       {"no clear rise", {P{0.5, 0.5}, P{0.59, 0.5}}, "none"},
       {"a rise that costs information", {P{0.5, 0.5}, P{0.8, 0.39}}, "none"},
@@ -72,7 +72,7 @@ TEST(Gate, DecidesByTheRule) {
       {"the second spreads alone", {P{0.5, 0.5}, P{0.7, 0.6}, P{0.8, 0.65}}, "scale"},
       {"the second without the first", {P{0.5, 0.5}, P{0.5, 0.5}, P{0.9, 0.9}}, "none"},
   };
-  for (const Case& each : cases) {
+  for (const GateCase& each : cases) {
     const GateDecision decision = decide(each.evidence);
     EXPECT_EQ(decision.choice, each.choice) << each.why << ": " << decision.sentence;
     EXPECT_TRUE(decision.sentence.starts_with(decision.choice == "none" ? "left alone" : "adapted"));

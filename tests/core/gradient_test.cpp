@@ -36,13 +36,14 @@ Matrix differences(Matrix m, const Function& f, double h) {
   return out;
 }
 
-struct Case {
+struct GradientCase {
   Index samples, dim, rank;
   bool weighted;
 };
 
 TEST(Gradient, OfFeaturesIsThatOfTheDefinition) {
-  for (const Case& c : {Case{9, 4, 2, false}, Case{12, 3, 3, true}, Case{5, 8, 3, false}, Case{6, 7, 1, true}}) {
+  for (const GradientCase& c : {GradientCase{9, 4, 2, false}, GradientCase{12, 3, 3, true},
+                                GradientCase{5, 8, 3, false}, GradientCase{6, 7, 1, true}}) {
     SCOPED_TRACE("n=" + std::to_string(c.samples) + " d=" + std::to_string(c.dim));
     Draw draw(std::uint64_t(c.samples * 31 + c.dim));
     const Matrix features = features_with(c.samples, eigenvalues_of(Spectrum::graded, c.dim), 3, draw);

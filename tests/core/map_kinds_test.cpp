@@ -19,7 +19,6 @@
 namespace itspace::test {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 constexpr double eps32 = std::numeric_limits<float>::epsilon();
 
 Eigen::VectorXd positive(Index d, Draw& draw) {
@@ -42,17 +41,6 @@ LowRankGaussian model(Index d, Index r, double remainder, bool standardised, std
   return made;
 }
 
-Matrix symmetric_power(const Matrix& a, double exponent) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(a);
-  return eigen.eigenvectors() * eigen.eigenvalues().array().pow(exponent).matrix().asDiagonal() *
-         eigen.eigenvectors().transpose();
-}
-
-Matrix monge(const Matrix& x, const Matrix& s) {
-  const Matrix root = symmetric_power(x, 0.5), inverse_root = symmetric_power(x, -0.5);
-  return inverse_root * symmetric_power(root * s * root, 0.5) * inverse_root;
-}
-
 // YY' + delta I, without the features that are constant on either side.
 Matrix frame_covariance(const LowRankGaussian& model, const LowRankGaussian& other) {
   Matrix y = model.factor;
@@ -63,15 +51,15 @@ Matrix frame_covariance(const LowRankGaussian& model, const LowRankGaussian& oth
 }
 
 // The matrix of the map, and the covariance of the model it starts from.
-struct Definition {
+struct DenseMap {
   Matrix a, from;
   Eigen::VectorXd mean_to;
 };
 
-Definition define(const LowRankGaussian& from, const LowRankGaussian& to, MapKind kind, const Kept& kept) {
+DenseMap define(const LowRankGaussian& from, const LowRankGaussian& to, MapKind kind, const Kept& kept) {
   const Index d = from.mean.size();
   const Matrix identity = Matrix::Identity(d, d);
-  Definition out;
+  DenseMap out;
   out.mean_to = from.mean + kept.mean * (to.mean - from.mean);
   const double t = kept.covariance;
   Eigen::VectorXd before = Eigen::VectorXd::Ones(d), after = before;
@@ -82,9 +70,9 @@ Definition define(const LowRankGaussian& from, const LowRankGaussian& to, MapKin
   }
   const Matrix x = frame_covariance(from, to), s = frame_covariance(to, from);
   Matrix inner = identity;
-  if (kind == MapKind::monge || kind == MapKind::scale_monge) inner = (1 - t) * identity + t * monge(x, s);
+  if (kind == MapKind::monge || kind == MapKind::scale_monge) inner = (1 - t) * identity + t * monge_map(x, s);
   if (kind == MapKind::whiten) {
-    const Matrix way = (1 - t) * identity + t * monge(x, s);
+    const Matrix way = (1 - t) * identity + t * monge_map(x, s);
     inner = symmetric_power(way * x * way, 0.5) * symmetric_power(x, -0.5);
   }
   // A constant feature is shifted and nothing else.
@@ -102,16 +90,11 @@ Definition define(const LowRankGaussian& from, const LowRankGaussian& to, MapKin
   return out;
 }
 
-double condition(const Matrix& a) {
-  const auto s = Eigen::JacobiSVD<Matrix>(a).singularValues();
-  return s(0) / s(s.size() - 1);
-}
-
-struct Case {
+struct Ranks {
   Index d, r_from, r_to;
 };
 // d = 1, more columns than d together, more than the strips take, and the common one.
-const Case cases[] = {{1, 1, 1}, {9, 3, 2}, {12, 9, 7}, {60, 5, 8}, {200, 70, 66}};
+const Ranks rank_pairs[] = {{1, 1, 1}, {9, 3, 2}, {12, 9, 7}, {60, 5, 8}, {200, 70, 66}};
 
 Kept some_kept(Index d, int which, Draw& draw) {
   if (which == 0) return {};
@@ -126,7 +109,7 @@ template <class Check>
 void for_each_map(Check check) {
   std::uint64_t seed = 1;
   for (const MapKind kind : map_kinds)
-    for (const Case& shape : cases)
+    for (const Ranks& shape : rank_pairs)
       for (const int which : {0, 1, 2}) {
         SCOPED_TRACE(testing::Message() << name(kind) << " d=" << shape.d << " kept " << which);
         const bool standardised = kind == MapKind::scale_monge;
@@ -141,8 +124,8 @@ void for_each_map(Check check) {
 TEST(MapKinds, AgreeWithTheDenseDefinition) {
   for_each_map([](const auto& from, const auto& to, MapKind kind, const Kept& kept, const TransportMap& map) {
     const Index d = map.dim();
-    const Definition wanted = define(from, to, kind, kept);
-    const double bound = 30 * double(d) * eps64 * condition(wanted.from) * wanted.a.norm();
+    const DenseMap wanted = define(from, to, kind, kept);
+    const double bound = 30 * double(d) * eps64 * condition_number(wanted.from) * wanted.a.norm();
     EXPECT_LE((Matrix(map.matrix()) - wanted.a).norm(), bound);
 
     Draw draw(3);
@@ -162,19 +145,19 @@ TEST(MapKinds, AgreeWithTheDenseDefinition) {
 TEST(MapKinds, DisplacementAndConditionAreThoseOfTheMatrix) {
   for_each_map([](const auto& from, const auto& to, MapKind kind, const Kept& kept, const TransportMap& map) {
     const Index d = map.dim();
-    const Definition wanted = define(from, to, kind, kept);
+    const DenseMap wanted = define(from, to, kind, kept);
     const Matrix change = wanted.a - Matrix::Identity(d, d);
     const double means = (wanted.mean_to - from.mean).squaredNorm();
     const double expected = means + (change * wanted.from * change.transpose()).trace();
     const double scale = (wanted.a * wanted.from * wanted.a.transpose()).trace() + wanted.from.trace() + expected;
-    const double bound = 30 * double(d) * eps64 * condition(wanted.from) * scale;
+    const double bound = 30 * double(d) * eps64 * condition_number(wanted.from) * scale;
     EXPECT_NEAR(map.displacement(), expected, bound);
     const MapDiagnosis found = map.diagnose();
     EXPECT_NEAR(found.relative_displacement * found.relative_displacement * wanted.from.trace(), expected, bound);
     EXPECT_NEAR(found.mean_share * expected, means, bound);
     EXPECT_GE(found.touched_variance, 0);
     EXPECT_LE(found.touched_variance, 1 + 10 * eps64);
-    const double kappa = condition(wanted.a);
+    const double kappa = condition_number(wanted.a);
     EXPECT_NEAR(found.condition, kappa, 1e-3 * kappa);  // with scales by an iteration
   });
 }
@@ -187,8 +170,9 @@ TEST(MapKinds, InverseUndoesThem) {
     Block<double> there_and_back = samples;
     map.apply<double>(there_and_back);
     back.apply<double>(there_and_back);
-    EXPECT_LE((Matrix(there_and_back) - samples).norm(),
-              1e3 * double(map.dim()) * eps64 * condition(map.matrix()) * (samples.norm() + 5 * from.mean.norm()));
+    EXPECT_LE(
+        (Matrix(there_and_back) - samples).norm(),
+        1e3 * double(map.dim()) * eps64 * condition_number(map.matrix()) * (samples.norm() + 5 * from.mean.norm()));
     EXPECT_EQ(back.kind(), kind);
     EXPECT_EQ(back.parts().samples_from, map.parts().samples_to);
     EXPECT_EQ(back.parts().kept.covariance, kept.covariance);
@@ -222,8 +206,8 @@ TEST(MapKinds, ConstantFeaturesAreShiftedAndNothingElse) {
       const Kept kept{1, share, Eigen::VectorXd::Constant(d, share)};
       const TransportMap map(from, to, kind, kept);
       const Matrix a = map.matrix();
-      const Definition wanted = define(from, to, kind, kept);
-      EXPECT_LE((a - wanted.a).norm(), 30 * d * eps64 * wanted.a.norm() * condition(wanted.a));
+      const DenseMap wanted = define(from, to, kind, kept);
+      EXPECT_LE((a - wanted.a).norm(), 30 * d * eps64 * wanted.a.norm() * condition_number(wanted.a));
       for (const Index j : {2, 5, 7}) {
         Eigen::VectorXd unit = Eigen::VectorXd::Unit(d, j);
         EXPECT_LE((a.col(j) - unit).norm(), 30 * d * eps64 * a.norm());

@@ -15,10 +15,10 @@
 namespace itspace::test {
 namespace {
 
-struct Pair {
+struct DomainPair {
   const char *set, *from, *to;
 };
-const std::vector<Pair> pairs{
+const std::vector<DomainPair> domain_pairs{
     {"office_caltech_googlenet1024", "amazon", "webcam"},
     {"office_caltech_googlenet1024", "webcam", "dslr"},
     {"office_caltech_surf800", "amazon", "caltech10"},
@@ -43,7 +43,7 @@ void standardise(Block<Scalar>& features) {
 }
 
 TEST(RitzRealData, FortyPassesInFloat32NeverRise) {
-  for (const Pair& pair : pairs) {
+  for (const DomainPair& pair : domain_pairs) {
     ITSPACE_NEEDS_DATA(pair.set);
     for (const bool standard : {false, true}) {
       auto from = load_features<float>(pair.set, pair.from), to = load_features<float>(pair.set, pair.to);
@@ -74,7 +74,7 @@ TEST(RitzRealData, FortyPassesInFloat32NeverRise) {
 }
 
 template <Storage Scalar>
-double gap_after(const Pair& pair, Index steps) {
+double gap_after(const DomainPair& pair, Index steps) {
   const auto to = load_features<Scalar>(pair.set, pair.to);
   const FeaturesTarget<Scalar> target(to);
   const auto start = start_from_features<Scalar>(load_features<Scalar>(pair.set, pair.from), 16);
@@ -86,7 +86,7 @@ double gap_after(const Pair& pair, Index steps) {
 }
 
 TEST(RitzRealData, GapAfterAFewPasses) {
-  for (const Pair& pair : {pairs[0], pairs[2]}) {
+  for (const DomainPair& pair : {domain_pairs[0], domain_pairs[2]}) {
     ITSPACE_NEEDS_DATA(pair.set);
     EXPECT_LE(gap_after<double>(pair, 2), 0.02) << pair.set;
     EXPECT_LE(gap_after<double>(pair, 3), 1e-3) << pair.set;

@@ -22,15 +22,9 @@
 namespace itspace::test {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
-
-Eigen::VectorXd falling(Index d) {
-  return Eigen::VectorXd::LinSpaced(d, 1, double(d)).cwiseInverse();
-}
-
 TEST(ShiftNoise, IsTheDoubleSum) {
   for (const Index d : {1, 2, 9}) {
-    Eigen::VectorXd l = falling(d);
+    Eigen::VectorXd l = eigenvalues_of(Spectrum::power_law, d);
     if (d == 9) l.tail(3).setZero();
     double mean = l.sum() / 2, variance = 0.25 * l.squaredNorm();
     for (Index i = 0; i < d; ++i)
@@ -50,7 +44,7 @@ TEST(ShiftNoise, IsTheDoubleSum) {
 TEST(ShiftNoise, IsWhatSamplesOfOneDistributionShow) {
   const Index d = 8, n1 = 300, n2 = 200, draws = 200;
   Draw draw(1);
-  const Eigen::VectorXd l = falling(d);
+  const Eigen::VectorXd l = eigenvalues_of(Spectrum::power_law, d);
   const Matrix scale = l.cwiseSqrt().asDiagonal();
   double sum = 0, squares = 0;
   for (Index k = 0; k < draws; ++k) {
@@ -98,13 +92,13 @@ struct Side {
   LowRankGaussian model;
 };
 
-struct Pair {
+struct Domains {
   Side from, to;
 };
 
 // As a user makes them: the to side cut to the rank, the from side aligned from it.
-Pair make_pair(Matrix from, Matrix to, Index rank, MapKind kind) {
-  Pair out{{from, model_of_features<double>(from)}, {to, model_of_features<double>(to)}};
+Domains make_pair(Matrix from, Matrix to, Index rank, MapKind kind) {
+  Domains out{{from, model_of_features<double>(from)}, {to, model_of_features<double>(to)}};
   if (kind == MapKind::mean || kind == MapKind::scale) return out;
   const bool standardised = kind == MapKind::scale_monge;
   for (Side* side : {&out.from, &out.to})
@@ -123,29 +117,29 @@ Pair make_pair(Matrix from, Matrix to, Index rank, MapKind kind) {
   return out;
 }
 
-SeenShift seen_by(Shrink shrink, const Pair& pair, MapKind kind) {
+SeenShift seen_by(Shrink shrink, const Domains& pair, MapKind kind) {
   if (shrink == Shrink::halves)
     return seen_shift_by_halves<double>(pair.from.features, pair.from.model, pair.to.features, pair.to.model, kind);
   const FeaturesTarget<double> from(pair.from.features), to(pair.to.features);
   return seen_shift<double>(from, pair.from.model, to, pair.to.model, kind);
 }
 
-struct Case {
+struct Samples {
   Index d, n_from, n_to, rank;
 };
-const Case cases[] = {{20, 200, 150, 4}, {90, 40, 60, 6}};  // n > d and n < d
+const Samples sample_sizes[] = {{20, 200, 150, 4}, {90, 40, 60, 6}};  // n > d and n < d
 
 // On average over draws, as one draw may look like a shift.
 TEST(ShiftNoise, OfNoShiftNextToNothingIsKept) {
   for (const MapKind kind : map_kinds)
     for (const Shrink shrink : {Shrink::noise, Shrink::halves})
-      for (const Case& shape : cases) {
+      for (const Samples& shape : sample_sizes) {
         SCOPED_TRACE(testing::Message() << name(kind) << " " << name(shrink) << " d=" << shape.d);
         constexpr int draws = 12;
         double mean = 0, covariance = 0, displacement = 0, whole = 0;
         for (int k = 0; k < draws; ++k) {
           Draw draw(100 + std::uint64_t(k));
-          const Matrix scale = falling(shape.d).cwiseSqrt().asDiagonal();
+          const Matrix scale = eigenvalues_of(Spectrum::power_law, shape.d).cwiseSqrt().asDiagonal();
           const auto pair = make_pair(draw.gaussian(shape.n_from, shape.d) * scale,
                                       draw.gaussian(shape.n_to, shape.d) * scale, shape.rank, kind);
           const SeenShift seen = seen_by(shrink, pair, kind);
@@ -163,10 +157,10 @@ TEST(ShiftNoise, OfNoShiftNextToNothingIsKept) {
 TEST(ShiftNoise, OfAShiftNearlyAllIsKept) {
   for (const MapKind kind : map_kinds)
     for (const Shrink shrink : {Shrink::noise, Shrink::halves})
-      for (const Case& shape : cases) {
+      for (const Samples& shape : sample_sizes) {
         SCOPED_TRACE(testing::Message() << name(kind) << " " << name(shrink) << " d=" << shape.d);
         Draw draw(7);
-        const Matrix scale = falling(shape.d).cwiseSqrt().asDiagonal();
+        const Matrix scale = eigenvalues_of(Spectrum::power_law, shape.d).cwiseSqrt().asDiagonal();
         // The leading directions are stretched, and the correlations change: features are mixed.
         Matrix drift = Matrix::Identity(shape.d, shape.d);
         drift.topLeftCorner(4, 4) *= 4;
@@ -253,7 +247,7 @@ TEST(Shrinkage, IsThatOfTheFormulas) {
     for (const Index d : {1, 5, 30}) {
       SCOPED_TRACE(testing::Message() << n << " x " << d);
       Draw draw(std::uint64_t(n * 100 + d));
-      const Matrix scale = falling(d).asDiagonal();
+      const Matrix scale = eigenvalues_of(Spectrum::power_law, d).asDiagonal();
       Block<double> z = draw.gaussian(n, d) * scale;
       z.array() += 3;
       const Matrix centred = z.rowwise() - z.colwise().mean();

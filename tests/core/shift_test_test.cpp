@@ -25,18 +25,12 @@
 namespace itspace::test {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
-
 enum class Law { normal, student };
-
-Eigen::VectorXd falling(Index d) {
-  return Eigen::VectorXd::LinSpaced(d, 1, double(d)).cwiseInverse();
-}
 
 // Rows with covariance of eigenvalues 1/i; of Student's law with 5 degrees of freedom as a whole row, so that its
 // features are not independent: the hardest for covariances.
 Matrix sample(Index n, Index d, Law law, Draw& draw) {
-  Matrix rows = draw.gaussian(n, d) * falling(d).cwiseSqrt().asDiagonal();
+  Matrix rows = draw.gaussian(n, d) * eigenvalues_of(Spectrum::power_law, d).cwiseSqrt().asDiagonal();
   if (law == Law::student)
     for (Index i = 0; i < n; ++i) rows.row(i) *= std::sqrt(3 / draw.gaussian(5, 1).squaredNorm());
   return rows;

@@ -88,12 +88,12 @@ Real norm_of(const RealMatrix& a) {
   return spectral_norm(a);
 }
 
-struct Case {
+struct ThinMap {
   Index d, r_from, r_to, rank_from, rank_to, shared;
   double delta_from, delta_to;
 };
 
-LowRankGaussian model(const Case& c, bool first, const Matrix& shared, Draw& draw) {
+LowRankGaussian model(const ThinMap& c, bool first, const Matrix& shared, Draw& draw) {
   const Index d = c.d, r = first ? c.r_from : c.r_to, rank = std::min(r, first ? c.rank_from : c.rank_to);
   Matrix y = Matrix::Zero(d, r);
   if (rank > 0) {
@@ -105,7 +105,7 @@ LowRankGaussian model(const Case& c, bool first, const Matrix& shared, Draw& dra
   return {y, draw.gaussian(d, 1), first ? c.delta_from : c.delta_to};
 }
 
-void check(const Case& c, std::uint64_t seed) {
+void check(const ThinMap& c, std::uint64_t seed) {
   Draw draw(seed);
   const Matrix shared = draw.gaussian(c.d, std::max<Index>(1, c.shared));
   const LowRankGaussian from = model(c, true, shared, draw), to = model(c, false, shared, draw);
@@ -186,7 +186,7 @@ TEST(ThinMap, AgreesWithTheDefinitionForAllRemainders) {
     for (const double delta_from : deltas) {
       for (const double delta_to : deltas) {
         if (d == 40 && (delta_from != delta_to || delta_from == 1e-9)) continue;  // long double is slow
-        const Case c{d, r, s, rank_from, rank_to, shared, delta_from, delta_to};
+        const ThinMap c{d, r, s, rank_from, rank_to, shared, delta_from, delta_to};
         SCOPED_TRACE(testing::Message() << "d=" << d << " r=" << r << "," << s << " ranks " << rank_from << ","
                                         << rank_to << " shared " << shared << " deltas " << delta_from << ","
                                         << delta_to);
@@ -200,7 +200,7 @@ TEST(ThinMap, AgreesWithTheDefinitionForRandomShapes) {
   Draw draw(77);
   const auto up_to = [&](Index most) { return Index(draw.uniform() * double(most + 1)); };
   for (std::uint64_t i = 0; i < 60; ++i) {
-    Case c{};
+    ThinMap c{};
     c.d = 1 + up_to(i % 12 == 0 ? 59 : 24);
     c.r_from = 1 + up_to(c.d - 1);
     c.r_to = 1 + up_to(c.d - 1);

@@ -18,9 +18,7 @@
 namespace itspace::test {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
-
-LowRankGaussian model(Index d, Index r, double remainder, std::uint64_t seed, Index true_rank) {
+LowRankGaussian cut_model(Index d, Index r, double remainder, std::uint64_t seed, Index true_rank) {
   Draw draw(seed);
   Matrix y = draw.gaussian(d, true_rank) * draw.gaussian(true_rank, r) / std::sqrt(double(r));
   return {y, draw.gaussian(d, 1), remainder};
@@ -31,22 +29,10 @@ Matrix covariance_of(const LowRankGaussian& model) {
   return y * y.transpose() + model.remainder * Matrix::Identity(y.rows(), y.rows());
 }
 
-Matrix symmetric_power(const Matrix& a, double exponent) {
-  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(a);
-  return eigen.eigenvectors() * eigen.eigenvalues().array().pow(exponent).matrix().asDiagonal() *
-         eigen.eigenvectors().transpose();
-}
-
 Matrix dense_map(const LowRankGaussian& from, const LowRankGaussian& to, MapKind kind) {
   const Matrix x = covariance_of(from), s = covariance_of(to);
   if (kind == MapKind::whiten) return symmetric_power(s, 0.5) * symmetric_power(x, -0.5);
-  const Matrix root = symmetric_power(x, 0.5), inverse_root = symmetric_power(x, -0.5);
-  return inverse_root * symmetric_power(root * s * root, 0.5) * inverse_root;
-}
-
-double condition(const Matrix& a) {
-  const auto s = Eigen::JacobiSVD<Matrix>(a).singularValues();
-  return s(0) / s(s.size() - 1);
+  return monge_map(x, s);
 }
 
 struct Shape {
@@ -59,11 +45,11 @@ const Shape shapes[] = {{1, 1, 1, 1, 1},    {3, 1, 2, 1, 2},  {17, 4, 4, 4, 4}, 
 TEST(TransportMap, AgreesWithTheDenseFormulas) {
   for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
     for (const Shape& shape : shapes) {
-      const auto from = model(shape.d, shape.r_from, 0.3, 1, shape.true_rank_from);
-      const auto to = model(shape.d, shape.r_to, 0.7, 2, shape.true_rank_to);
+      const auto from = cut_model(shape.d, shape.r_from, 0.3, 1, shape.true_rank_from);
+      const auto to = cut_model(shape.d, shape.r_to, 0.7, 2, shape.true_rank_to);
       const TransportMap map(from, to, kind);
       const Matrix expected = dense_map(from, to, kind);
-      const double bound = 30 * double(shape.d) * eps64 * condition(covariance_of(from)) * expected.norm();
+      const double bound = 30 * double(shape.d) * eps64 * condition_number(covariance_of(from)) * expected.norm();
       EXPECT_LT((Matrix(map.matrix()) - expected).norm(), bound) << name(kind) << " d=" << shape.d;
       // It does what it is for: A X A' = S.
       const Matrix moved = Matrix(map.matrix()) * covariance_of(from) * Matrix(map.matrix()).transpose();
@@ -88,37 +74,37 @@ TEST(TransportMap, AgreesWithTheDenseFormulas) {
 
 TEST(TransportMap, OfIdenticalModelsIsTheIdentity) {
   for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
-    const auto same = model(40, 6, 0.2, 5, 6);
+    const auto same = cut_model(40, 6, 0.2, 5, 6);
     const TransportMap map(same, same, kind);
     const Matrix identity = Matrix::Identity(40, 40);
-    EXPECT_LT((Matrix(map.matrix()) - identity).norm(), 30 * 40 * eps64 * condition(covariance_of(same)));
+    EXPECT_LT((Matrix(map.matrix()) - identity).norm(), 30 * 40 * eps64 * condition_number(covariance_of(same)));
     EXPECT_LT(map.displacement(),
-              std::pow(30 * 40 * eps64, 2) * condition(covariance_of(same)) * covariance_of(same).trace());
+              std::pow(30 * 40 * eps64, 2) * condition_number(covariance_of(same)) * covariance_of(same).trace());
   }
 }
 
 TEST(TransportMap, InverseUndoesIt) {
   for (const MapKind kind : {MapKind::monge, MapKind::whiten}) {
-    const auto from = model(25, 5, 0.5, 6, 5), to = model(25, 7, 0.1, 7, 4);
+    const auto from = cut_model(25, 5, 0.5, 6, 5), to = cut_model(25, 7, 0.1, 7, 4);
     const TransportMap map(from, to, kind);
     Draw draw(8);
     const Matrix samples = draw.gaussian(50, 25);
     Block<double> there_and_back = samples;
     map.apply<double>(there_and_back);
     map.inverse().apply<double>(there_and_back);
-    EXPECT_LT((Matrix(there_and_back) - samples).norm(),
-              30 * 25 * eps64 * condition(map.matrix()) * condition(covariance_of(from)) * samples.norm());
+    EXPECT_LT((Matrix(there_and_back) - samples).norm(), 30 * 25 * eps64 * condition_number(map.matrix()) *
+                                                             condition_number(covariance_of(from)) * samples.norm());
   }
 }
 
 // The Monge map's displacement is W2^2 of the two models, means included; whitening never moves less.
 TEST(TransportMap, DisplacementIsTheDistance) {
   for (const Shape& shape : shapes) {
-    const auto from = model(shape.d, shape.r_from, 0.3, 11, shape.true_rank_from);
-    const auto to = model(shape.d, shape.r_to, 0.7, 12, shape.true_rank_to);
+    const auto from = cut_model(shape.d, shape.r_from, 0.3, 11, shape.true_rank_from);
+    const auto to = cut_model(shape.d, shape.r_to, 0.7, 12, shape.true_rank_to);
     const double expected =
         double(w2_squared(covariance_of(from), covariance_of(to))) + (from.mean - to.mean).squaredNorm();
-    const double bound = 30 * double(shape.d) * eps64 * condition(covariance_of(from)) *
+    const double bound = 30 * double(shape.d) * eps64 * condition_number(covariance_of(from)) *
                          (covariance_of(from).trace() + covariance_of(to).trace() + expected);
     EXPECT_NEAR(TransportMap(from, to).displacement(), expected, bound) << shape.d;
     EXPECT_GE(TransportMap(from, to, MapKind::whiten).displacement(), expected - bound);
@@ -126,7 +112,7 @@ TEST(TransportMap, DisplacementIsTheDistance) {
 }
 
 TEST(TransportMap, DiagnosisNamesWhatIsDoubtful) {
-  const auto from = model(50, 4, 0.3, 1, 4), to = model(50, 4, 0.7, 2, 4);
+  const auto from = cut_model(50, 4, 0.3, 1, 4), to = cut_model(50, 4, 0.7, 2, 4);
   const MapDiagnosis plenty = TransportMap(from, to).diagnose(1000, 1000);
   EXPECT_GT(plenty.touched_variance, 0);
   EXPECT_LE(plenty.touched_variance, 1);
@@ -172,7 +158,7 @@ TEST(TransportMap, ModelOfATarget) {
 }
 
 TEST(TransportMap, RefusesWhatDoesNotFit) {
-  const auto a = model(10, 2, 0.5, 1, 2), b = model(11, 2, 0.5, 2, 2);
+  const auto a = cut_model(10, 2, 0.5, 1, 2), b = cut_model(11, 2, 0.5, 2, 2);
   EXPECT_THROW(TransportMap(a, b), std::invalid_argument);
   auto flat = a;
   flat.remainder = 0;

@@ -2,6 +2,8 @@
 //
 // Y = Q R for every condition number: the residual is small row by row, Q is well-conditioned, and directions are
 // dropped only at rounding level.
+#include "random_matrices.hpp"
+
 #include "core/basis.hpp"
 
 #include <itspace/random.hpp>
@@ -15,12 +17,6 @@
 
 namespace itspace {
 namespace {
-
-Small orthonormal(Index rows, Index cols, std::uint64_t seed) {
-  Block<double> a(rows, cols);
-  Random(seed).fill_normal<double>(a);
-  return Eigen::HouseholderQR<Small>(Small(a)).householderQ() * Small::Identity(rows, cols);
-}
 
 // Singular values from 1 down to 1/condition, columns mixed by a rotation.
 template <Storage Scalar>

@@ -17,7 +17,7 @@ constexpr double eps64 = std::numeric_limits<double>::epsilon();
 using Exact = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
 
 template <Storage Scalar>
-Block<Scalar> normal(Index rows, Index cols, std::uint64_t seed) {
+Block<Scalar> normal_block(Index rows, Index cols, std::uint64_t seed) {
   Block<Scalar> block(rows, cols);
   Random(seed).fill_normal<Scalar>(block);
   return block;
@@ -29,7 +29,7 @@ Exact exact(const Block<Scalar>& block) {
 
 template <Storage Scalar>
 void check_grams(Index rows, Index left, Index right) {
-  const Block<Scalar> a = normal<Scalar>(rows, left, 1), b = normal<Scalar>(rows, right, 2);
+  const Block<Scalar> a = normal_block<Scalar>(rows, left, 1), b = normal_block<Scalar>(rows, right, 2);
   Small cross, own;
   using View = ConstBlockView<Scalar>;
   const GramRequest<View> requests[] = {{View(a), View(b), cross}, {View(b), own}};
@@ -57,7 +57,7 @@ TEST(BlockOps, GramsAreExactToDouble) {
 // diagonal is made on both sides.
 template <Storage Scalar>
 void check_symmetric_grams(Index rows, Index cols) {
-  const Block<Scalar> a = normal<Scalar>(rows, cols, 1), b = normal<Scalar>(rows, cols, 2);
+  const Block<Scalar> a = normal_block<Scalar>(rows, cols, 1), b = normal_block<Scalar>(rows, cols, 2);
   using View = ConstBlockView<Scalar>;
   Small sum;
   const GramRequest<View> request(View(a), View(b), sum, GramSymmetry::nearly_symmetric);
@@ -91,7 +91,7 @@ TEST(BlockOps, GramsThatShouldBeSymmetricAreMadeByHalf) {
 
 template <Storage Scalar>
 void check_multiply(Index rows, Index inner, Index cols, Write write) {
-  Block<Scalar> a = normal<Scalar>(rows, inner, 1), out = normal<Scalar>(rows, cols, 2);
+  Block<Scalar> a = normal_block<Scalar>(rows, inner, 1), out = normal_block<Scalar>(rows, cols, 2);
   const Small m = Small::NullaryExpr(inner, cols, [](Index i, Index j) { return 1.0 / double(1 + i + 3 * j); });
   Exact expected = exact(a) * m.cast<long double>();
   if (write == Write::add) expected += exact(out);
@@ -119,7 +119,7 @@ TEST(BlockOps, MultiplyIsExactToStorage) {
 TEST(BlockOps, MultiplyByTriangles) {
   with_each_kernel([] {
     for (const Index cols : {130, 200, 257}) {
-      const Block<float> a = normal<float>(50, cols, 1);
+      const Block<float> a = normal_block<float>(50, cols, 1);
       Small m = Small::NullaryExpr(cols, cols, [](Index i, Index j) { return i > j ? 0.0 : 1.0 / double(1 + j - i); });
       m.col(cols - 1).setZero();
       Block<float> out(50, cols);
@@ -134,7 +134,7 @@ TEST(BlockOps, MultiplyByTriangles) {
 // To the rounding of the blocks, times the root of how many products there are in a sum.
 TEST(BlockOps, RoughMultiplication) {
   for (const Index cols : {1, 47, 48, 130, 200}) {
-    const Block<float> a = normal<float>(300, cols, 1);
+    const Block<float> a = normal_block<float>(300, cols, 1);
     const Small m = Small::NullaryExpr(cols, cols, [](Index i, Index j) { return 1.0 / double(1 + i + 3 * j); });
     Block<float> out = Block<float>::Constant(300, cols, std::numeric_limits<float>::quiet_NaN());
     multiply_roughly<float>(a, m, out);
@@ -150,7 +150,7 @@ TEST(BlockOps, RoughMultiplication) {
 
 template <Storage Scalar>
 void check_sweeps(Index rows, Index cols) {
-  const Block<Scalar> y = normal<Scalar>(rows, cols, 1), b = normal<Scalar>(rows, cols, 2);
+  const Block<Scalar> y = normal_block<Scalar>(rows, cols, 1), b = normal_block<Scalar>(rows, cols, 2);
   const double size = static_cast<double>(rows * cols) * eps64;
   SmallVector squares;
   column_squares<Scalar>(y, squares);
@@ -197,7 +197,7 @@ TEST(BlockOps, SweepsAreExact) {
 TEST(BlockOps, FindsWhatIsNotFinite) {
   with_each_kernel([] {
     for (const Index cols : {1, 15, 16, 40}) {
-      Block<float> block = normal<float>(3000, cols, 1);
+      Block<float> block = normal_block<float>(3000, cols, 1);
       EXPECT_TRUE(all_finite<float>(block));
       for (const float strange : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
         block(2990, cols - 1) = strange;

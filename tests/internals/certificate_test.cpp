@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The certificate by itself, with certificates that are wrong on purpose (paper, Proposition 4.3).
+#include "random_matrices.hpp"
+
 #include "core/certificate.hpp"
 
 #include <itspace/random.hpp>
@@ -14,8 +16,6 @@
 
 namespace itspace {
 namespace {
-
-constexpr double eps = std::numeric_limits<double>::epsilon();
 
 // Sigma = S S explicitly, Y with orthonormal basis Q = I (so theta = Sigma and the coordinates are Y): everything of
 // the proposition can be formed.
@@ -37,7 +37,7 @@ struct Explicit {
     basis.y_squared = y.squaredNorm();
   }
 
-  NullRule rule() const { return {.noise = 2 * eps * sigma.norm(), .length = 4 * eps, .relative = 30 * eps}; }
+  NullRule rule() const { return {.noise = 2 * eps64 * sigma.norm(), .length = 4 * eps64, .relative = 30 * eps64}; }
 
   double objective(const Small& at) const {
     return at.squaredNorm() + sigma.trace() - 2 * Eigen::JacobiSVD<Small>(root * at).singularValues().sum();
@@ -53,11 +53,11 @@ TEST(Certificate, IsThePolarFactor) {
     const Eigen::JacobiSVD<Small> svd(p.root * p.y, Eigen::ComputeThinU | Eigen::ComputeThinV);
     const Small polar = svd.matrixU() * svd.matrixV().transpose();
     const double condition = svd.singularValues()(0) / svd.singularValues()(r - 1);
-    EXPECT_LT((p.root * certificate.m - polar).norm(), 30 * static_cast<double>(d) * eps * condition);
+    EXPECT_LT((p.root * certificate.m - polar).norm(), 30 * static_cast<double>(d) * eps64 * condition);
     EXPECT_LT(std::abs(certificate.nuclear_norm - svd.singularValues().sum()),
-              30 * static_cast<double>(d) * eps * certificate.nuclear_norm);
-    EXPECT_LT(certificate.feasibility - 1, 30 * static_cast<double>(d) * eps);
-    EXPECT_LT(certificate.gap, 30 * static_cast<double>(d) * eps * certificate.nuclear_norm);
+              30 * static_cast<double>(d) * eps64 * certificate.nuclear_norm);
+    EXPECT_LT(certificate.feasibility - 1, 30 * static_cast<double>(d) * eps64);
+    EXPECT_LT(certificate.gap, 30 * static_cast<double>(d) * eps64 * certificate.nuclear_norm);
   }
 }
 
@@ -77,16 +77,16 @@ TEST(Certificate, APerturbedOneKeepsThePromiseWithItsGap) {
       measure_certificate(p.sigma, p.y, parts, certificate);
       const Small q = p.root * certificate.m;
       const double largest = Eigen::JacobiSVD<Small>(q).singularValues()(0);
-      EXPECT_LE(largest, 1 + 30 * 12 * eps);
+      EXPECT_LE(largest, 1 + 30 * 12 * eps64);
       const double gap = exact.nuclear_norm - (q.transpose() * p.root * p.y).trace();
-      EXPECT_NEAR(certificate.gap, gap, 30 * 12 * eps * exact.nuclear_norm);
+      EXPECT_NEAR(certificate.gap, gap, 30 * 12 * eps64 * exact.nuclear_norm);
       EXPECT_GE(certificate.gap, 0);
       const Small b = p.root * q;
       for (const double alpha : {0.1, 0.5, 1.0, 1.5, 1.9}) {
         const Small next = (1 - alpha) * p.y + alpha * b;
         const double promised = (2 - alpha) / alpha * (next - p.y).squaredNorm() - 2 * certificate.gap;
         EXPECT_GE(p.objective(p.y) - p.objective(next),
-                  promised - 10 * eps * (p.sigma.trace() + p.y.squaredNorm()) * 12)
+                  promised - 10 * eps64 * (p.sigma.trace() + p.y.squaredNorm()) * 12)
             << "size " << size << " alpha " << alpha;
       }
     }
@@ -102,7 +102,7 @@ TEST(Certificate, NullDirectionsAreFlaggedAndServed) {
   make_certificate(p.sigma, p.y, p.basis, p.rule(), 0, certificate);
   EXPECT_EQ(certificate.rank, 2);
   ASSERT_EQ(certificate.null_directions.cols(), 1);
-  EXPECT_LT((p.y * certificate.null_directions).norm(), 30 * eps * p.y.norm());
+  EXPECT_LT((p.y * certificate.null_directions).norm(), 30 * eps64 * p.y.norm());
   EXPECT_TRUE(std::isinf(certificate.condition));
 }
 

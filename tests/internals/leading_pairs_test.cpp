@@ -15,17 +15,17 @@
 namespace itspace {
 namespace {
 
-constexpr Index dim = 800, count = 4;
+constexpr Index krylov_dim = 800, count = 4;
 
 // diag(lambda) + size w w' that counts the columns it is multiplied with.
 struct Counted {
-  Eigen::VectorXd lambda = Eigen::VectorXd::Zero(dim);
-  Eigen::VectorXd w = Eigen::VectorXd::Zero(dim);
+  Eigen::VectorXd lambda = Eigen::VectorXd::Zero(krylov_dim);
+  Eigen::VectorXd w = Eigen::VectorXd::Zero(krylov_dim);
   double size = 0;
   Index columns = 0;
 
   std::optional<LeadingPairs> leading() {
-    return leading_pairs(dim, count, [this](const ConstBlockView<double>& in, BlockView<double> out) {
+    return leading_pairs(krylov_dim, count, [this](const ConstBlockView<double>& in, BlockView<double> out) {
       columns += in.cols();
       out = lambda.asDiagonal() * in;
       if (size != 0) out += size * w * (w.transpose() * in);
@@ -35,14 +35,14 @@ struct Counted {
 
 TEST(LeadingPairs, CostAQuarterOfTheDimensionAtMost) {
   Counted falling, flat;
-  for (Index i = 0; i < dim; ++i) {
+  for (Index i = 0; i < krylov_dim; ++i) {
     falling.lambda(i) = 1 / double(i + 1);
-    flat.lambda(i) = 1 - 1e-3 * double(i) / dim;
+    flat.lambda(i) = 1 - 1e-3 * double(i) / krylov_dim;
   }
   const auto found = falling.leading();
   ASSERT_TRUE(found);
-  EXPECT_LT(falling.columns, dim / 4);
-  const double limit = double(dim) * std::numeric_limits<double>::epsilon();
+  EXPECT_LT(falling.columns, krylov_dim / 4);
+  const double limit = double(krylov_dim) * std::numeric_limits<double>::epsilon();
   for (Index i = 0; i < count; ++i) {
     const Eigen::VectorXd v = found->vectors.col(i);
     EXPECT_NEAR(found->values(i), falling.lambda(i), limit);
@@ -50,17 +50,17 @@ TEST(LeadingPairs, CostAQuarterOfTheDimensionAtMost) {
   }
   EXPECT_LE((found->vectors.transpose() * found->vectors - Dense::Identity(count, count)).norm(), limit);
   EXPECT_FALSE(flat.leading());
-  EXPECT_LE(flat.columns, dim / 4);
+  EXPECT_LE(flat.columns, krylov_dim / 4);
 }
 
 // An eigenvector that is orthogonal to the seeded start, and so to its whole Krylov space up to rounding.
 TEST(LeadingPairs, AreNotWithoutALeadingOneThatTheStartDoesNotSee) {
-  Block<double> start(dim, 8);
+  Block<double> start(krylov_dim, 8);
   Random(0, 3).fill_normal<double>(start);
   // On coordinates of equal variance, so that w stays an eigenvector.
   constexpr Index support = 40;
   Counted target;
-  for (Index i = 0; i < dim; ++i) target.lambda(i) = i < support ? 1e-3 : 1 / double(i - support + 2);
+  for (Index i = 0; i < krylov_dim; ++i) target.lambda(i) = i < support ? 1e-3 : 1 / double(i - support + 2);
   const Dense seen = start.topRows(support);
   Eigen::VectorXd w = Eigen::VectorXd::Ones(support);
   w -= seen * (seen.transpose() * seen).ldlt().solve(seen.transpose() * w);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The polar factor by products, and the certificate made of it, beside decompositions.
-#include "core/polar.hpp"
+#include "random_matrices.hpp"
+
 #include "core/certificate.hpp"
+#include "core/polar.hpp"
 #include "kernels/small_products.hpp"
 
 #include <itspace/random.hpp>
@@ -18,16 +20,6 @@
 namespace itspace {
 namespace {
 
-constexpr double eps = std::numeric_limits<double>::epsilon();
-
-Small normal(Index rows, Index cols, std::uint64_t seed) {
-  Block<double> block(rows, cols);
-  Random(seed).fill_normal<double>(block);
-  return block;
-}
-Small orthogonal(Index n, std::uint64_t seed) {
-  return Eigen::HouseholderQR<Small>(normal(n, n, seed)).householderQ();
-}
 // Singular values from 1 down to 1/condition, evenly spaced in their logarithms.
 SmallVector spectrum(Index n, double condition) {
   SmallVector values(n);
@@ -39,12 +31,12 @@ TEST(Polar, IsThePolarFactor) {
   for (const Index n : {1, 2, 17, 41, 64, 129, 200})
     for (const double condition : {1.0, 1.5, 50.0, 1e3, 1e4, 2e5})
       for (const double size : {1.0, 1e-30, 1e30}) {
-        const Small u = orthogonal(n, 1), v = orthogonal(n, 2);
+        const Small u = orthonormal(n, n, 1), v = orthonormal(n, n, 2);
         const SmallVector s = size * spectrum(n, condition);
         const Small k = u * s.asDiagonal() * v.transpose();
         Small polar;
         ASSERT_TRUE(polar_by_products(k, 0.5 * s(n - 1), polar)) << n << ", " << condition << ", " << size;
-        const double unit = 30 * static_cast<double>(n) * eps;
+        const double unit = 30 * static_cast<double>(n) * eps64;
         EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), unit) << n << ", " << condition;
         EXPECT_LE((polar - u * v.transpose()).norm(), unit * condition) << n << ", " << condition;
         // Of second order in the rotation.
@@ -61,7 +53,7 @@ TEST(Polar, InSinglePrecision) {
     for (const double condition : {1.0, 1.5, 50.0, 1e3, 1e4})
       for (const double size : {1.0, 1e-30, 1e30}) {
         const SmallVector s = size * spectrum(n, condition);
-        const Small k = orthogonal(n, 1) * s.asDiagonal() * orthogonal(n, 2).transpose();
+        const Small k = orthonormal(n, n, 1) * s.asDiagonal() * orthonormal(n, n, 2).transpose();
         Small polar;
         ASSERT_TRUE(single_polar_by_products(k, 0.5 * s(n - 1), polar)) << n << ", " << condition << ", " << size;
         const double unit = 30 * std::sqrt(static_cast<double>(n)) * eps32;
@@ -79,18 +71,18 @@ TEST(Polar, InSinglePrecision) {
 TEST(Polar, OfWideMatrices) {
   for (const Index n : {1, 16, 50}) {
     const SmallVector s = spectrum(n, 1e3);
-    const Small u = orthogonal(n, 1), v = orthogonal(2 * n + 3, 2).leftCols(n), k = u * s.asDiagonal() * v.transpose();
+    const Small u = orthonormal(n, n, 1), v = orthonormal(2 * n + 3, n, 2), k = u * s.asDiagonal() * v.transpose();
     const Small inverse = inverse_root(k);
     ASSERT_EQ(inverse.rows(), n);
     EXPECT_NEAR(1 / kernels::estimated_norm(inverse), s(n - 1), 0.5 * s(n - 1));
     EXPECT_LE(0.9 / inverse.norm(), s(n - 1));
     Small polar;
     ASSERT_TRUE(polar_by_products(k, 0.9 / inverse.norm(), polar));
-    const double unit = 30 * static_cast<double>(n) * eps;
+    const double unit = 30 * static_cast<double>(n) * eps64;
     EXPECT_LE((polar * polar.transpose() - Small::Identity(n, n)).norm(), unit);
     EXPECT_LE((polar - u * v.transpose()).norm(), unit * 1e3);
   }
-  EXPECT_EQ(inverse_root(orthogonal(20, 1) * spectrum(20, 1e9).asDiagonal()).size(), 0);
+  EXPECT_EQ(inverse_root(orthonormal(20, 20, 1) * spectrum(20, 1e9).asDiagonal()).size(), 0);
 }
 
 // Whatever the condition number and the size; a singular one has many, and any will do.
@@ -98,11 +90,11 @@ TEST(Polar, TheClosestOrthogonalMatrix) {
   for (const Index n : {1, 16, 50})
     for (const double condition : {1.0, 1e2, 1e9, 1e300})
       for (const double size : {1.0, 1e-200, 1e200}) {
-        const Small u = orthogonal(n, 1), v = orthogonal(n, 2);
+        const Small u = orthonormal(n, n, 1), v = orthonormal(n, n, 2);
         const SmallVector s = spectrum(n, condition);
         Small out;
         ASSERT_TRUE(closest_orthogonal(size * (u * s.asDiagonal() * v.transpose()), out));
-        EXPECT_LE((out.transpose() * out - Small::Identity(n, n)).norm(), 30 * static_cast<double>(n) * eps);
+        EXPECT_LE((out.transpose() * out - Small::Identity(n, n)).norm(), 30 * static_cast<double>(n) * eps64);
         EXPECT_NEAR(out.cwiseProduct(u * s.asDiagonal() * v.transpose()).sum(), s.sum(), 1e-12 * s.sum());
       }
   Small out;
@@ -112,11 +104,11 @@ TEST(Polar, TheClosestOrthogonalMatrix) {
 // A bound that is far too low costs products, not accuracy; one that is too high is found out by who measures.
 TEST(Polar, TakesAnyLowerBound) {
   const Index n = 50;
-  const Small k = orthogonal(n, 1) * spectrum(n, 10).asDiagonal() * orthogonal(n, 2).transpose();
+  const Small k = orthonormal(n, n, 1) * spectrum(n, 10).asDiagonal() * orthonormal(n, n, 2).transpose();
   for (const double smallest : {0.1, 1e-2, 1e-4, 3e-6}) {
     Small polar;
     ASSERT_TRUE(polar_by_products(k, smallest, polar));
-    EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), 30 * double(n) * eps) << smallest;
+    EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), 30 * double(n) * eps64) << smallest;
   }
 }
 
@@ -136,7 +128,7 @@ TEST(SmallProducts, AreProducts) {
       for (const Index n : {1, 9, 64, 140}) {
         const Small a = normal(m, k, 1), b = normal(k, n, 2), at = a.transpose();
         const Small product = a * b;
-        const double unit = 4 * static_cast<double>(k) * eps * a.norm() * b.norm();
+        const double unit = 4 * static_cast<double>(k) * eps64 * a.norm() * b.norm();
         EXPECT_LE((kernels::times(a, b) - product).norm(), unit) << m << ", " << k << ", " << n;
         EXPECT_LE((kernels::transposed_times(at, b) - product).norm(), unit) << m << ", " << k << ", " << n;
       }
@@ -148,9 +140,9 @@ struct Large {
   Basis basis;
 
   Large(Index r, double spread, double condition, bool scaled) {
-    const Small u = orthogonal(r, 1);
+    const Small u = orthonormal(r, r, 1);
     theta = u * spectrum(r, spread).asDiagonal() * u.transpose();
-    const Small y = orthogonal(r, 2) * spectrum(r, condition).asDiagonal() * orthogonal(r, 3).transpose();
+    const Small y = orthonormal(r, r, 2) * spectrum(r, condition).asDiagonal() * orthonormal(r, r, 3).transpose();
     basis.cols = r;
     basis.y_gram = y.transpose() * y;
     basis.y_squared = y.squaredNorm();
@@ -179,7 +171,7 @@ TEST(Polar, ACertificateByProductsIsThatOfTheDecomposition) {
             SCOPED_TRACE(testing::Message()
                          << r << ", " << noise << ", " << spread << ", " << condition << ", " << scaled);
             const Large at(r, spread, condition, scaled);
-            NullRule rule{.noise = noise, .length = 2 * noise, .relative = scaled ? 1e-7 : 30 * eps};
+            NullRule rule{.noise = noise, .length = 2 * noise, .relative = scaled ? 1e-7 : 30 * eps64};
             rule.of_columns = scaled;
             Certificate exact, quick;
             make_certificate(at.theta, at.coordinates, at.basis, rule, 0, exact);
@@ -195,10 +187,10 @@ TEST(Polar, ACertificateByProductsIsThatOfTheDecomposition) {
             EXPECT_LE(quick.condition, 1.01 * exact.condition);
             EXPECT_GE(quick.condition, 0.5 * exact.condition);
             const Small gram = quick.m.transpose() * at.theta * quick.m;
-            EXPECT_LE(Eigen::JacobiSVD<Small>(gram).singularValues()(0), 1 + 30 * double(r) * eps);
+            EXPECT_LE(Eigen::JacobiSVD<Small>(gram).singularValues()(0), 1 + 30 * double(r) * eps64);
             const double size = std::sqrt(at.theta.diagonal().maxCoeff());
             EXPECT_LE((quick.m - exact.m).norm() * size,
-                      100 * double(r) * eps * std::sqrt(exact.condition) * exact.m.norm() * size);
+                      100 * double(r) * eps64 * std::sqrt(exact.condition) * exact.m.norm() * size);
           }
 }
 
@@ -213,7 +205,7 @@ TEST(Polar, ACertificateInSinglePrecisionSaysWhatItLoses) {
           if (scaled && spread * condition * condition > 1e3) continue;
           SCOPED_TRACE(testing::Message() << r << ", " << spread << ", " << condition << ", " << scaled);
           const Large at(r, spread, condition, scaled);
-          NullRule rule{.noise = 2 * eps32, .length = 4 * eps32, .relative = scaled ? 1e-7 : 30 * eps};
+          NullRule rule{.noise = 2 * eps32, .length = 4 * eps32, .relative = scaled ? 1e-7 : 30 * eps64};
           rule.of_columns = scaled;
           Certificate exact, in_double, in_single;
           make_certificate(at.theta, at.coordinates, at.basis, rule, 0, exact);
@@ -222,10 +214,10 @@ TEST(Polar, ACertificateInSinglePrecisionSaysWhatItLoses) {
           make_certificate(at.theta, at.coordinates, at.basis, rule, 0, in_single, true);
           ASSERT_TRUE(in_single.by_products);
           const Small gram = in_single.m.transpose() * at.theta * in_single.m;
-          EXPECT_LE(Eigen::JacobiSVD<Small>(gram).singularValues()(0), 1 + 30 * double(r) * eps);
+          EXPECT_LE(Eigen::JacobiSVD<Small>(gram).singularValues()(0), 1 + 30 * double(r) * eps64);
           // tr(m'theta c) reaches the nuclear norm but for the gap.
           const double reached = in_single.m.cwiseProduct(at.theta * at.coordinates).sum();
-          const double rounding = 30 * double(r) * eps * exact.nuclear_norm;
+          const double rounding = 30 * double(r) * eps64 * exact.nuclear_norm;
           EXPECT_GE(reached + in_single.gap, exact.nuclear_norm - rounding);
           EXPECT_LE(in_single.gap, 0.1 * eps32 * exact.nuclear_norm);
           EXPECT_LE(std::abs(in_single.nuclear_norm - exact.nuclear_norm), in_single.gap + rounding);
@@ -238,7 +230,7 @@ TEST(Polar, ACertificateInSinglePrecisionSaysWhatItLoses) {
 
 // What products cannot be trusted with is decomposed.
 TEST(Polar, DoubtfulDirectionsAreDecomposed) {
-  NullRule rule{.noise = 2e-7, .length = 5e-7, .relative = 30 * eps};
+  NullRule rule{.noise = 2e-7, .length = 5e-7, .relative = 30 * eps64};
   for (const auto& [spread, condition] : {std::pair<double, double>{1e6, 1}, {1, 1e7}, {1e3, 1e5}}) {
     const Large at(50, spread, condition, false);
     Certificate certificate;

@@ -2,6 +2,8 @@
 //
 // The small matrices of one thread, for each instruction set: products, triangles and leading eigenpairs, against
 // Eigen's.
+#include "random_matrices.hpp"
+
 #include "kernels/small_dense.hpp"
 #include "kernels/small_eigen.hpp"
 #include "kernels/small_products.hpp"
@@ -21,18 +23,6 @@
 namespace itspace {
 namespace {
 
-constexpr double eps = std::numeric_limits<double>::epsilon();
-
-Small normal(Index rows, Index cols, std::uint64_t seed) {
-  Block<double> block(rows, cols);
-  Random(seed).fill_normal<double>(block);
-  return block;
-}
-Small with_spectrum(const SmallVector& values, std::uint64_t seed) {
-  const Small q = Eigen::HouseholderQR<Small>(normal(values.size(), values.size(), seed)).householderQ();
-  const Small a = q * values.asDiagonal() * q.transpose();
-  return 0.5 * (a + a.transpose());
-}
 double size_of(Index n) {
   return static_cast<double>(n);
 }
@@ -44,13 +34,13 @@ TEST(SmallDense, Products) {
         for (const Index inner : {1, 5, 50, 131}) {
           const Small a = normal(rows, inner, 1), b = normal(inner, cols, 2), c = normal(rows, cols, 3);
           const Small expected = a * b;
-          const double unit = 4 * size_of(inner) * eps * a.norm() * b.norm();
+          const double unit = 4 * size_of(inner) * eps64 * a.norm() * b.norm();
           EXPECT_LE((kernels::times(a, b) - expected).norm(), unit);
           EXPECT_LE((kernels::times_transposed(a, b.transpose()) - expected).norm(), unit);
           EXPECT_LE((kernels::transposed_times(a.transpose(), b) - expected).norm(), unit);
           Small out = c;
           kernels::small_product({rows, cols, inner, a.data(), rows, b.data(), inner, false, out.data(), rows, -2, 3});
-          EXPECT_LE((out - (3 * c - 2 * expected)).norm(), 3 * unit + 8 * eps * c.norm());
+          EXPECT_LE((out - (3 * c - 2 * expected)).norm(), 3 * unit + 8 * eps64 * c.norm());
           EXPECT_EQ(kernels::transposed(a), Small(a.transpose()));
         }
   });
@@ -63,11 +53,11 @@ TEST(SmallDense, SymmetricOnesAreSymmetricToTheLastBit) {
       Small square, polynomial;
       kernels::outer_square(a, square);
       EXPECT_EQ(square, Small(square.transpose()));
-      EXPECT_LE((square - a * a.transpose()).norm(), 4 * size_of(n) * eps * a.squaredNorm());
+      EXPECT_LE((square - a * a.transpose()).norm(), 4 * size_of(n) * eps64 * a.squaredNorm());
       kernels::quadratic(square, 0.5, 2, -3, polynomial);
       EXPECT_EQ(polynomial, Small(polynomial.transpose()));
       const Small expected = 0.5 * Small::Identity(n, n) + 2 * square - 3 * square * square;
-      EXPECT_LE((polynomial - expected).norm(), 16 * size_of(n) * eps * (1 + square.squaredNorm()));
+      EXPECT_LE((polynomial - expected).norm(), 16 * size_of(n) * eps64 * (1 + square.squaredNorm()));
     }
   });
 }
@@ -103,7 +93,7 @@ TEST(SmallDense, ProductsOfTriangles) {
     const Small diagonal = Small(normal(n, 1, 4).col(0).asDiagonal()), zero = Small::Zero(n, n);
     for (const Small& a : {dense, lower, upper, diagonal, zero})
       for (const Small& b : {dense, lower, upper, diagonal, zero}) {
-        const double unit = 4 * size_of(n) * eps * a.norm() * b.norm();
+        const double unit = 4 * size_of(n) * eps64 * a.norm() * b.norm();
         const Small product = kernels::times(a, b), transposed = kernels::times_transposed(a, b);
         EXPECT_LE((product - a * b).norm(), unit);
         EXPECT_LE((transposed - a * b.transpose()).norm(), unit);
@@ -120,7 +110,7 @@ TEST(SmallDense, ProductsThatAreSymmetric) {
     Small out;
     kernels::symmetric_times_transposed(a, b, out);
     EXPECT_EQ(out, Small(out.transpose()));
-    EXPECT_LE((out - a * b.transpose()).norm(), 8 * size_of(n) * eps * a.norm() * b.norm());
+    EXPECT_LE((out - a * b.transpose()).norm(), 8 * size_of(n) * eps64 * a.norm() * b.norm());
   }
 }
 
@@ -135,10 +125,10 @@ TEST(SmallDense, TrianglesAndTheirInverses) {
       ASSERT_TRUE(kernels::small_cholesky(n, lower.data(), n));
       for (Index j = 1; j < n; ++j) EXPECT_EQ(lower(0, j), 5);
       lower.triangularView<Eigen::StrictlyUpper>().setZero();
-      EXPECT_LE((lower * lower.transpose() - a).norm(), 4 * size_of(n) * eps);
+      EXPECT_LE((lower * lower.transpose() - a).norm(), 4 * size_of(n) * eps64);
       kernels::small_lower_inverse(n, lower.data(), n, inverse.data(), n);
       EXPECT_EQ(inverse, Small(inverse.triangularView<Eigen::Lower>()));
-      EXPECT_LE((inverse * lower - Small::Identity(n, n)).norm(), 4 * size_of(n) * eps * inverse.norm());
+      EXPECT_LE((inverse * lower - Small::Identity(n, n)).norm(), 4 * size_of(n) * eps64 * inverse.norm());
     }
   });
 }
@@ -178,7 +168,7 @@ void expect_leading_pairs(const Small& a, Index count, const SmallVector& descen
     ASSERT_TRUE(found) << n << ", " << count;
   }
   if (!found) return;
-  const double unit = 30 * size_of(n) * eps, norm = descending.cwiseAbs().maxCoeff();
+  const double unit = 30 * size_of(n) * eps64, norm = descending.cwiseAbs().maxCoeff();
   EXPECT_LE((values - descending.head(count)).cwiseAbs().maxCoeff(), unit * norm) << n << ", " << count;
   EXPECT_LE((vectors.transpose() * vectors - Small::Identity(count, count)).norm(), unit) << n << ", " << count;
   EXPECT_LE((a * vectors - vectors * values.asDiagonal()).norm(), unit * norm) << n << ", " << count;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The small singular value decomposition, from its definition.
+#include "random_matrices.hpp"
+
 #include "kernels/small_svd.hpp"
 
 #include "each_kernel.hpp"
@@ -15,21 +17,13 @@
 namespace itspace::kernels {
 namespace {
 
-constexpr double eps = std::numeric_limits<double>::epsilon();
-
-Small normal(Index m, Index n, std::uint64_t seed) {
-  Block<double> block(m, n);
-  Random(seed).fill_normal<double>(block);
-  return block;
-}
-
-// Residual, orthonormality and order, in units of n eps.
+// Residual, orthonormality and order, in units of n eps64.
 void check(const Small& a) {
   const Index m = a.rows(), n = a.cols();
   Small u(m, n), v(n, n);
   SmallVector s(n);
   ASSERT_TRUE(jacobi_svd(m, n, a.data(), u.data(), s.data(), v.data())) << m << " x " << n;
-  const double unit = 30 * static_cast<double>(n) * eps;
+  const double unit = 30 * static_cast<double>(n) * eps64;
   EXPECT_LE((u * s.asDiagonal() * v.transpose() - a).norm(), unit * a.norm()) << m << " x " << n;
   EXPECT_LE((u.transpose() * u - Small::Identity(n, n)).norm(), unit) << m << " x " << n;
   EXPECT_LE((v.transpose() * v - Small::Identity(n, n)).norm(), unit) << m << " x " << n;
@@ -61,7 +55,7 @@ TEST(SmallSvd, EqualSingularValues) {
 }
 
 // Small values beside large ones keep their own digits: columns scaled over twelve orders have singular values that are
-// known to eps of themselves.
+// known to eps64 of themselves.
 TEST(SmallSvd, GradedColumnsKeepTheirDigits) {
   const Index n = 12;
   const Small q = normal(n, n, 5).householderQr().householderQ() * Small::Identity(n, n);
@@ -71,7 +65,7 @@ TEST(SmallSvd, GradedColumnsKeepTheirDigits) {
   Small u(n, n), v(n, n);
   SmallVector s(n);
   ASSERT_TRUE(jacobi_svd(n, n, a.data(), u.data(), s.data(), v.data()));
-  for (Index j = 0; j < n; ++j) EXPECT_NEAR(s(j) / scales(j), 1, 100 * eps) << j;
+  for (Index j = 0; j < n; ++j) EXPECT_NEAR(s(j) / scales(j), 1, 100 * eps64) << j;
 }
 
 TEST(SmallSvd, LeavesSingularMatricesToLapack) {

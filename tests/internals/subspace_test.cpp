@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The r x r half of Rayleigh-Ritz steps, against decompositions.
+#include "random_matrices.hpp"
+
 #include "core/subspace.hpp"
 
 #include <itspace/random.hpp>
@@ -15,22 +17,6 @@
 namespace itspace {
 namespace {
 
-constexpr double eps = std::numeric_limits<double>::epsilon();
-
-Small normal(Index rows, Index cols, std::uint64_t seed) {
-  Block<double> block(rows, cols);
-  Random(seed).fill_normal<double>(block);
-  return block;
-}
-Small orthonormal(Index rows, Index cols, std::uint64_t seed) {
-  return Small(Eigen::HouseholderQR<Small>(normal(rows, cols, seed)).householderQ()).leftCols(cols);
-}
-Small with_spectrum(const SmallVector& values, std::uint64_t seed) {
-  const Small q = orthonormal(values.size(), values.size(), seed);
-  const Small a = q * values.asDiagonal() * q.transpose();
-  return 0.5 * (a + a.transpose());
-}
-
 // As many directions as there are eigenvalues above the limit, whether Cholesky's triangle was enough or not.
 TEST(Subspace, OrthonormalisesWhatIsAboveTheLimit) {
   for (const Index n : {1, 5, 24})
@@ -41,7 +27,8 @@ TEST(Subspace, OrthonormalisesWhatIsAboveTheLimit) {
       for (const double drop : {0.25, 1.3e-3, 1e-12}) {
         const Small c = orthonormalising_coefficients(gram, drop, Drop::absolute);
         EXPECT_EQ(c.cols(), (values.array() > drop).count()) << n << ", " << least << ", " << drop;
-        EXPECT_LE((c.transpose() * gram * c - Small::Identity(c.cols(), c.cols())).norm(), 30 * double(n) * eps / drop);
+        EXPECT_LE((c.transpose() * gram * c - Small::Identity(c.cols(), c.cols())).norm(),
+                  30 * double(n) * eps64 / drop);
       }
       const SmallVector scale = gram.diagonal().cwiseSqrt().cwiseInverse();
       const SmallVector equilibrated =
@@ -82,7 +69,7 @@ TEST(Subspace, RitzPairsOfAPencil) {
       const Index found = std::min(count, n);
       const SmallVector expected = Eigen::GeneralizedSelfAdjointEigenSolver<Small>(h, m).eigenvalues().reverse();
       ASSERT_EQ(pairs.values.size(), found);
-      const double unit = 100 * double(n) * eps;
+      const double unit = 100 * double(n) * eps64;
       EXPECT_LE((pairs.values - expected.head(found)).cwiseAbs().maxCoeff(), unit);
       EXPECT_LE((pairs.vectors.transpose() * m * pairs.vectors - Small::Identity(found, found)).norm(), unit);
       EXPECT_LE((h * pairs.vectors - m * pairs.vectors * pairs.values.asDiagonal()).norm(), unit);

@@ -7,6 +7,10 @@
 
 namespace itspace::test {
 
+double draw_alpha() {
+  return 0.01 * *rc::gen::inRange(1, 200).as("alpha * 100");
+}
+
 ProblemShape draw_shape(Index largest_dim, const std::vector<Spectrum>& spectra) {
   ProblemShape shape;
   shape.dim = *rc::gen::inRange<Index>(1, largest_dim + 1).as("dim");

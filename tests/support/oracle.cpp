@@ -57,6 +57,22 @@ Real spectral_norm(const RealMatrix& matrix) {
   return matrix.size() == 0 ? Real(0) : singular_values(matrix)(0);
 }
 
+Matrix symmetric_power(const Matrix& psd, double exponent) {
+  const Eigen::SelfAdjointEigenSolver<Matrix> eigen(psd);
+  return eigen.eigenvectors() * eigen.eigenvalues().array().pow(exponent).matrix().asDiagonal() *
+         eigen.eigenvectors().transpose();
+}
+
+double condition_number(const Matrix& matrix) {
+  const Vector s = Eigen::JacobiSVD<Matrix>(matrix).singularValues();
+  return s(0) / s(s.size() - 1);
+}
+
+Matrix monge_map(const Matrix& x, const Matrix& s) {
+  const Matrix root = symmetric_power(x, 0.5), inverse_root = symmetric_power(x, -0.5);
+  return inverse_root * symmetric_power(root * s * root, 0.5) * inverse_root;
+}
+
 RealMatrix polar(const RealMatrix& matrix) {
   const Eigen::JacobiSVD<RealMatrix> svd(matrix, Eigen::ComputeThinU | Eigen::ComputeThinV);
   const RealVector& s = svd.singularValues();

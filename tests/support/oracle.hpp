@@ -30,7 +30,9 @@ RealVector eigenvalues(const RealMatrix& symmetric);   // descending
 RealVector singular_values(const RealMatrix& matrix);  // descending
 Real nuclear_norm(const RealMatrix& matrix);
 Real spectral_norm(const RealMatrix& matrix);
-RealMatrix polar(const RealMatrix& matrix);  // U V' of the compact SVD: a maximiser of tr(Q'A) over ||Q||_2 <= 1
+Matrix symmetric_power(const Matrix& psd, double exponent);
+double condition_number(const Matrix& matrix);  // the largest singular value over the smallest
+RealMatrix polar(const RealMatrix& matrix);     // U V' of the compact SVD: a maximiser of tr(Q'A) over ||Q||_2 <= 1
 
 // W2^2(A, B) = tr A + tr B - 2 tr((A^(1/2) B A^(1/2))^(1/2)); in double above 64 dimensions.
 Real w2_squared(const Matrix& a, const Matrix& b);
@@ -44,6 +46,9 @@ Real procrustes_distance(const RealMatrix& factor_a, const RealMatrix& factor_b)
 // (1/c) sum_i w_i (z_i - mu)(z_i - mu)' through its centred factor, c = sum w - (sum w^2)/(sum w).
 RealVector weighted_mean(const Matrix& features, const Vector& weights = {});
 RealMatrix centred_factor_of(const Matrix& features, const Vector& weights = {});
+
+// The symmetric matrix A with A X A = S: X^(-1/2) (X^(1/2) S X^(1/2))^(1/2) X^(-1/2).
+Matrix monge_map(const Matrix& x, const Matrix& s);
 
 class Oracle {
  public:

@@ -116,6 +116,8 @@ inline constexpr Real descent_limit = 10;
 template <Storage Scalar>
 inline constexpr Real eps = std::numeric_limits<Scalar>::epsilon();
 
+inline constexpr double eps64 = std::numeric_limits<double>::epsilon();
+
 template <Storage Scalar>
 Real ratio(Real error, Index rank, Real norm) {
   return std::abs(error) / (eps<Scalar> * Real(rank) * norm);

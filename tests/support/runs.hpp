@@ -94,6 +94,7 @@ Block<Scalar> start() {
 }  // namespace spread_problem
 
 // Problems for RapidCheck: small, of any spectrum given, with ranks from 1 to d. They shrink to d = r = 1, seed 0.
+double draw_alpha();  // in (0, 2)
 ProblemShape draw_shape(Index largest_dim, const std::vector<Spectrum>& spectra);
 
 std::vector<Spectrum> full_rank();
