@@ -182,7 +182,11 @@ void add_follow_options(CLI::App& app, FollowArguments& given) {
   add_path(app, "--state", given.state, "go on from this state where it exists, and leave it there (.npz)");
   add_path(app, "--out", given.out, "the last factor (.npy)");
   add_seed(app, "--seed", given.seed, "of the first start and the alarm")->default_str("0");
-  add_precision(app, given.precision);
+  add_precision(app, given.precision)
+      ->description(
+          "float32 or float64, of the state and of all arithmetic. Default: that of\n"
+          "the first file, float32 for float16. Batches of which float32 does not\n"
+          "resolve W2^2 to 1 % of itself are warned of");
   add_threads(app);
   app.add_flag("--quiet", given.quiet, "print the lines alone");
 }

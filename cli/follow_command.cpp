@@ -40,6 +40,7 @@ Json line_of(const Observation& seen, const std::optional<ClassBalance>& balance
     const Trace& trace = *seen.trace;
     line["objective_before"] = trace.steps.front().objective;
     line["objective"] = trace.steps[static_cast<std::size_t>(trace.best)].objective;
+    line["resolution"] = trace.steps[static_cast<std::size_t>(trace.best)].resolution;
     line["status"] = name(trace.status);
     line["certified"] = trace.certified();
     line["passes"] = trace.passes_total;

@@ -90,6 +90,12 @@ Observation OnlineAligner<Scalar>::observe(const ConstBlockView<Scalar>& batch, 
       seen.warning =
           text("the steps of the batch failed (", name(result->status()), result->trace.reason.empty() ? "" : ": ",
                result->trace.reason, "); the factor is the best one before that");
+    else if (const Step& best = result->trace.steps[static_cast<std::size_t>(result->trace.best)];
+             std::same_as<Scalar, float> && unresolved(best))
+      seen.warning =
+          text("float32 resolves W2^2 only to ", best.resolution, " here, where it is reported as ", best.objective,
+               ": the factor may be far from what float64 finds. Follow the stream in float64, "
+               "or standardise its features first");
   }
   parts_.target = std::move(*next);
   parts_.drift = std::move(drift);

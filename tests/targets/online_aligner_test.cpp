@@ -91,6 +91,23 @@ TEST(Aligner, AConstantStreamConvergesToTheBatchAnswer) {
 
 // A step change: within one half-life of batches the objective against the new covariance is nearer to its end than to
 // its beginning.
+// Two features have nearly all of the variance: float32 does not see the others beside them, and float64 does. Data
+// whose squares vanish in float32 are not seen either.
+TEST(Aligner, SaysWhereFloat32DoesNotResolveTheObjective) {
+  const auto warning_of = []<class Scalar>(Scalar, double size, double largest) {
+    Matrix batch = Draw(3).gaussian(60, 10);
+    batch.leftCols(2) *= largest;
+    OnlineAligner<Scalar> aligner({.rank = 3, .stream = {.half_life = 5}});
+    aligner.observe(block<Scalar>(size * batch));
+    return aligner.observe(block<Scalar>(size * batch)).warning;
+  };
+  EXPECT_EQ(warning_of(float(), 1, 1), "");
+  EXPECT_NE(warning_of(float(), 1, 1e5).find("float32 resolves W2^2 only to"), std::string::npos);
+  EXPECT_NE(warning_of(float(), 1e-25, 1).find("Follow the stream in float64"), std::string::npos);
+  EXPECT_EQ(warning_of(double(), 1, 1e5), "");
+  EXPECT_EQ(warning_of(double(), 1e-25, 1), "");
+}
+
 TEST(Aligner, AStepChangeIsFollowedWithinTheHalfLife) {
   constexpr Index d = 20, r = 3, n = 400, half_life = 6;
   Source before(d, 3), after(d, 4);
