@@ -20,10 +20,19 @@ namespace itspace::cli {
 
 namespace {
 
-// What check_covariance may demand of values that were rounded to their file's type before they came here.
-template <Storage Scalar>
+// What may be demanded of a covariance: it was rounded to its file's type, and may have been added up in float32
+// whatever that is. The same as everywhere in the library and in Python.
 double rounding_of(const io::Array& array) {
-  return std::max(array.epsilon(), static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
+  return std::max(array.epsilon(), static_cast<double>(std::numeric_limits<float>::epsilon()));
+}
+
+// Beyond rounding, but far too little for a square of samples to have by chance: whoever has such an array means a
+// covariance, and one that is spoilt.
+template <Storage Scalar>
+bool is_nearly_symmetric(const ConstBlockView<Scalar>& values, const Asymmetry& worst) {
+  constexpr double nearly = 0.01;
+  return values.rows() > 1 && (values.diagonal().array() >= 0).all() &&
+         worst.size <= nearly * static_cast<double>(values.diagonal().maxCoeff());
 }
 
 template <Storage Scalar>
@@ -50,8 +59,15 @@ Verdict classify(const Request& request, const io::Array& array, const HeldBlock
             fmt::format("{} rows and {} columns, the dimension and the rank", expected->dim, expected->rank)};
   if (values.rows() != values.cols())
     return {Kind::features, fmt::format("{}: one sample per row", flat ? as_one_column : "not square")};
-  if (is_symmetric<Scalar>(values.view(), rounding_of<Scalar>(array)))
-    return {Kind::covariance, "square and symmetric"};
+  if (is_symmetric<Scalar>(values.view(), rounding_of(array))) return {Kind::covariance, "square and symmetric"};
+  const Asymmetry worst = largest_asymmetry<Scalar>(values.view());
+  if (is_nearly_symmetric<Scalar>(values.view(), worst))
+    misuse(fmt::format(
+               "{} is square and nearly symmetric: entries [{}, {}] and [{}, {}] differ by {:.3g} (limit {:.3g}), so "
+               "that it may be a covariance or samples",
+               quoted(request.path), worst.row, worst.col, worst.col, worst.row, worst.size,
+               symmetry_limit<Scalar>(values.view(), rounding_of(array))),
+           fmt::format("average it with its transpose, or say {} features", request.as_option));
   return {Kind::features, fmt::format("square but not symmetric: one sample per row; a covariance needs {} covariance",
                                       request.as_option)};
 }
@@ -141,7 +157,7 @@ void check_entries(const Input<Scalar>& covariance, const Checks& checks) {
   Progress progress(!checks.quiet && covariance.values.rows() >= long_work);
   progress.show(fmt::format("checking {}", quoted(covariance.request.path)));
   try {
-    check_covariance<Scalar>(covariance.values.view(), rounding_of<Scalar>(covariance.array), checks.ridge);
+    check_covariance<Scalar>(covariance.values.view(), rounding_of(covariance.array), checks.ridge);
   } catch (const std::invalid_argument& error) {
     misuse(
         fmt::format("{}: {}", quoted(covariance.request.path), error.what()),
@@ -158,7 +174,7 @@ void check_entries(const Input<Scalar>& covariance, const Checks& checks) {
 template <Storage Scalar>
 void check_symmetry(const Input<Scalar>& covariance) {
   try {
-    check_symmetric<Scalar>(covariance.values.view(), rounding_of<Scalar>(covariance.array));
+    check_symmetric<Scalar>(covariance.values.view(), rounding_of(covariance.array));
   } catch (const std::invalid_argument& error) {
     misuse(fmt::format("{}: {}", quoted(covariance.request.path), error.what()), "--trust skips this check");
   }
@@ -168,7 +184,7 @@ template <Storage Scalar>
 void check_spectrum(const Input<Scalar>& covariance, const Eigen::VectorXd& eigenvalues) {
   try {
     check_eigenvalues(eigenvalues[eigenvalues.size() - 1], eigenvalues[0], covariance.dim(),
-                      rounding_of<Scalar>(covariance.array));
+                      rounding_of(covariance.array));
   } catch (const std::invalid_argument& error) {
     misuse(fmt::format("{}: {}", quoted(covariance.request.path), error.what()), "--trust skips this check");
   }
