@@ -105,6 +105,7 @@ int align_and_report(const Arguments& given, const Run& run, const Largest& larg
   };
   Result<Scalar> result = run(on_step);
   progress.clear();
+  watch.see_end(result.status());
   if (watch.given_up()) {
     if (!given.iterates.empty())
       for (const Step& step : result.trace.steps) std::filesystem::remove(iterate_path(given, step.index));

@@ -245,6 +245,7 @@ class SpreadRun {
     };
     Result<Scalar> result = checkpointed_->align<Scalar>(TargetRef<Scalar>(target), start_of_all<Scalar>(), given_.rank,
                                                          given_.options, mpi::agreed<Scalar>(ranks_, on_step));
+    watch.see_end(result.status());
     if (watch.given_up()) return exit_code::success;
     name_precision<Scalar, Data>(result.trace);
     ranks_.agree([&] {

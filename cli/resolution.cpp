@@ -25,8 +25,9 @@ void ResolutionWatch::see(const Step& step) {
   if (!unresolved_ && itspace::unresolved(step)) unresolved_ = step;
 }
 
-void note_rerun(const Step& unresolved) {
-  print_note(fmt::format("{}; running in {}", finding(unresolved), mixed_precision));
+void note_rerun(const std::optional<Step>& unresolved) {
+  print_note(fmt::format("{}; running in {}", unresolved ? finding(*unresolved) : "numbers overflow in float32 here",
+                         mixed_precision));
 }
 
 void note_unresolved(const Step& unresolved) {

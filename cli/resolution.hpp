@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The default precision of runs on float32 files: float32, and once more in mixed precision (data float32, arithmetic
-// double) as soon as a row shows that float32 does not resolve its objective.
+// double) as soon as a row shows that float32 does not resolve its objective, or where its squares overflow.
 #pragma once
 
 #include "input.hpp"
@@ -20,16 +20,18 @@ class ResolutionWatch {
   explicit ResolutionWatch(bool gives_up) : gives_up_(gives_up) {}
 
   void see(const Step& step);
-  bool given_up() const { return gives_up_ && unresolved_.has_value(); }
+  void see_end(Status status) { overflowed_ = status == Status::not_finite; }
+  bool given_up() const { return gives_up_ && (unresolved_ || overflowed_); }
   const std::optional<Step>& unresolved() const { return unresolved_; }  // the first such row
 
  private:
   bool gives_up_;
+  bool overflowed_ = false;
   std::optional<Step> unresolved_;
 };
 
-// "float32 resolves W2^2 only to 3.1e+02 here, 1.9 times its value; ..." on stderr.
-void note_rerun(const Step& unresolved);
+// "float32 resolves W2^2 only to 3.1e+02 here, 1.9 times its value; ..." on stderr, or that numbers overflow.
+void note_rerun(const std::optional<Step>& unresolved);
 void note_unresolved(const Step& unresolved);
 
 // Calls run.operator()<Scalar>(watch), Scalar being the type of blocks and arithmetic; what it returns counts unless
@@ -40,9 +42,11 @@ auto in_enough_precision(Precision asked, bool quiet, Run run) {
     if (asked != Precision::mixed) {
       ResolutionWatch watch(asked == Precision::automatic);
       auto outcome = run.template operator()<float>(watch);
-      if (watch.unresolved() && !quiet)
-        watch.given_up() ? note_rerun(*watch.unresolved()) : note_unresolved(*watch.unresolved());
-      if (!watch.given_up()) return outcome;
+      if (watch.given_up() && !quiet) note_rerun(watch.unresolved());
+      if (!watch.given_up()) {
+        if (watch.unresolved() && !quiet) note_unresolved(*watch.unresolved());
+        return outcome;
+      }
     }
   }
   ResolutionWatch none(false);
