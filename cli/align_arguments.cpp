@@ -90,7 +90,8 @@ void check_outputs(const AlignArguments& given) {
     throw std::runtime_error(fmt::format(
         "--iterates {} is a file, not a folder\ngive a folder, or a name for a new one", quoted(given.iterates)));
   } else {
-    io::check_writable(given.iterates);  // can be created
+    const bool ends_in_slash = !given.iterates.has_filename();
+    io::check_writable(ends_in_slash ? given.iterates.parent_path() : given.iterates);  // can be created
   }
 }
 

@@ -94,7 +94,7 @@ TEST_F(Align, JsonIsOneObjectWithTheTrace) {
 
 TEST_F(Align, KeepsEveryIterate) {
   const auto done =
-      run({"align", "--target", "target.npy", "--rank", "2", "--steps", "2", "--out", "Y.npy", "--iterates", "steps"});
+      run({"align", "--target", "target.npy", "--rank", "2", "--steps", "2", "--out", "Y.npy", "--iterates", "steps/"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_EQ(array_of("steps/Y_000.npy").cols(), 2);
   EXPECT_EQ(array_of("steps/Y_002.npy"), array_of("Y.npy"));
