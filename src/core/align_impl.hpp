@@ -93,13 +93,15 @@ void scale_start(RunContext<S>& context, typename S::View y) {
 }
 
 // The start of a run: Sigma*Omega, scaled. A target whose products are no numbers ends the run in its first pass, which
-// says so; where the target did not overwrite its block it is Omega, so that the first pass can say that.
+// says so; there, and where the target did not overwrite its block, it is Omega: what such a run returns are numbers.
 template <Space S>
 typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uint64_t seed) {
   RandomProduct<S> product = make_random_product(context, rank, seed);
   if (!product.overwritten) return std::move(product.omega);
-  scale_start<S>(context, product.image);
-  return std::move(product.image);
+  const bool finite = std::isfinite(context.space.column_norms(product.image).stableNorm());
+  typename S::Block& start = finite ? product.image : product.omega;
+  scale_start<S>(context, start);
+  return std::move(start);
 }
 
 // What an evaluation asks of the paper's solver.

@@ -110,6 +110,17 @@ TEST(Scale, WhatVanishesInFloatIsNotResolved) {
   }
 }
 
+// Sigma times a random block overflows: the run says so, and what it returns are numbers all the same.
+TEST(Scale, ARandomStartIsOfNumbersWhereProductsAreNone) {
+  const Block<float> features = block<float>(1e30 * Draw(5).gaussian(60, 17));
+  const FeaturesTarget<float> target(features);
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    const auto result = align_here<float>(target, 4, {.steps = 2, .solver = solver});
+    EXPECT_EQ(result.status(), Status::not_finite);
+    EXPECT_TRUE(result.factor.allFinite());
+  }
+}
+
 TEST(Scale, Routes) {
   for (const double scale : {1e-150, 1e150}) {
     const auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 2, .scale = scale});
