@@ -70,7 +70,8 @@ void paper_step(Index d, Index r) {
   const NullRule rule = point.null_rule(Route::qr, 2 * eps, eps, d);
   bool fine = true;
   const double basis = median_microseconds([&] { fine &= make_basis_stage(point.basis.y_gram).trusted; });
-  const double objection = median_microseconds([&] { fine &= objection_to(point.data, target.trace(), d).empty(); });
+  const double objection = median_microseconds(
+      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<float>(d)).empty(); });
   const double certificate = median_microseconds([&] {
     make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
   });
@@ -142,7 +143,8 @@ void ritz_step(Index d, Index r) {
   point.data.theta = h.topLeftCorner(cols, cols);
   point.data.target_norm = pairs.values(0);
   const NullRule rule = point.null_rule(Route::qr, 2 * eps, eps, d);
-  const double objection = median_microseconds([&] { fine &= objection_to(point.data, target.trace(), d).empty(); });
+  const double objection = median_microseconds(
+      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<float>(d)).empty(); });
   const double certificate = median_microseconds([&] {
     make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
   });

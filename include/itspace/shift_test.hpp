@@ -15,6 +15,7 @@
 
 #include <Eigen/Core>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace itspace {
@@ -26,6 +27,7 @@ struct ShiftTestOptions {
   Index permutations = 199;  // 0: theory alone
   double level = 0.05;       // of the list of directions as a whole
   std::uint64_t seed = 0;
+  std::function<void()> between = {};  // called between permutations; what it throws ends the test
 };
 
 struct ShiftOutcome {

@@ -7,6 +7,7 @@
 #include <itspace/transport_map.hpp>
 
 #include "core/require.hpp"
+#include "interrupt.hpp"
 #include "models.hpp"
 #include "module.hpp"
 #include "target.hpp"
@@ -145,7 +146,8 @@ nb::object test_shift(const Matrix<Scalar>& source, const Matrix<Scalar>& target
   ShiftTest found;
   {
     const nb::gil_scoped_release unlocked;
-    found = shift_test<Scalar>(first, second, {rank, permutations, level, seed});
+    SignalCheck signals;
+    found = shift_test<Scalar>(first, second, {rank, permutations, level, seed, [&] { signals.poll(); }});
   }
   const auto outcome = [](const ShiftOutcome& part) {
     return nb::make_tuple(part.observed, part.noise, part.noise_deviation, part.z, part.p_normal, part.p_permutation);

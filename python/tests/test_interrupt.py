@@ -33,6 +33,7 @@ LONG = {
     "callback": "itspace.align(S, rank=8, steps=10**8, alpha=0.1, callback=lambda step, Y: None)",
     "batch": "itspace.align_batch(np.stack([S] * 4), rank=8, steps=10**7, alpha=0.1)",
     "many": "itspace.align_batch(np.broadcast_to(np.eye(16), (10**5, 16, 16)).copy(), rank=4, steps=100, alpha=0.1)",
+    "shift": "itspace.shift_test(*np.random.default_rng(0).normal(size=(2, 500, 200)), permutations=10**6)",
     "stack": "itspace.bures_wasserstein(np.stack([S] * 200), np.stack([S] * 200))",
 }
 

@@ -224,6 +224,7 @@ ShiftTest shift_test(const ConstBlockView<Scalar>& source, const ConstBlockView<
   // No less, up to the rounding in which a permutation that changes nothing may differ.
   constexpr double slack = 1 - 1e-9;
   for (Index k = 0; k < options.permutations; ++k) {
+    if (options.between) options.between();
     const std::vector<Index> permuted = shuffled(n, options.seed, static_cast<std::uint64_t>(k) + 1);
     const Eigen::VectorXd difference = mean_difference(pooled, permuted, groups);
     const CovarianceStatistics found = compare_covariances(scaled, permuted, groups);
