@@ -71,7 +71,7 @@ void paper_step(Index d, Index r) {
   bool fine = true;
   const double basis = median_microseconds([&] { fine &= make_basis_stage(point.basis.y_gram).trusted; });
   const double objection = median_microseconds(
-      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<float>(d)).empty(); });
+      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<Scalar>(d)).empty(); });
   const double certificate = median_microseconds([&] {
     make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
   });
@@ -144,7 +144,7 @@ void ritz_step(Index d, Index r) {
   point.data.target_norm = pairs.values(0);
   const NullRule rule = point.null_rule(Route::qr, 2 * eps, eps, d);
   const double objection = median_microseconds(
-      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<float>(d)).empty(); });
+      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<Scalar>(d)).empty(); });
   const double certificate = median_microseconds([&] {
     make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
   });

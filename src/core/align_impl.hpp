@@ -10,6 +10,7 @@
 #include "core/paper_solver.hpp"
 #include "core/require.hpp"
 #include "core/ritz_solver.hpp"
+#include "core/stable_length.hpp"
 #include "core/truncation.hpp"
 
 #include <cmath>
@@ -78,7 +79,7 @@ RandomProduct<S> make_random_product(RunContext<S>& context, Index rank, std::ui
 template <Space S>
 void scale_to_trace(S& space, typename S::View y, double trace) {
   const Index rank = y.cols();
-  const double length = space.column_norms(y).stableNorm();
+  const double length = stable_length(space.column_norms(y));
   // In two steps: one factor could leave the range.
   if (length > 0 && std::isfinite(length) && trace > 0) {
     space.scale_columns(y, SmallVector::Constant(rank, 1 / length));
@@ -98,7 +99,7 @@ template <Space S>
 typename S::Block make_random_start(RunContext<S>& context, Index rank, std::uint64_t seed) {
   RandomProduct<S> product = make_random_product(context, rank, seed);
   if (!product.overwritten) return std::move(product.omega);
-  const bool finite = std::isfinite(context.space.column_norms(product.image).stableNorm());
+  const bool finite = std::isfinite(stable_length(context.space.column_norms(product.image)));
   typename S::Block& start = finite ? product.image : product.omega;
   scale_start<S>(context, start);
   return std::move(start);

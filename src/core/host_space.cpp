@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/space.hpp>
 
+#include "core/stable_length.hpp"
 #include "kernels/block_ops.hpp"
 
 #include <cmath>
@@ -21,7 +22,7 @@ SmallVector HostSpace<Scalar>::column_norms(const ConstView& a) {
   constexpr double smallest = std::numeric_limits<double>::min() / std::numeric_limits<double>::epsilon();
   for (Index j = 0; j < a.cols(); ++j) {
     const bool in_range = norms(j) >= smallest && norms(j) <= std::numeric_limits<double>::max();
-    norms(j) = in_range ? std::sqrt(norms(j)) : a.col(j).template cast<double>().stableNorm();
+    norms(j) = in_range ? std::sqrt(norms(j)) : stable_length(a.col(j).template cast<double>());
   }
   return norms;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/mpi/space.hpp>
 
+#include "core/stable_length.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -43,7 +45,7 @@ SmallVector Space<Scalar>::column_norms(const ConstView& a) {
   of_all.col(ranks_.rank()) = own;
   ranks_.sum({of_all.data(), static_cast<std::size_t>(of_all.size())});
   SmallVector norms(a.cols());
-  for (Index j = 0; j < a.cols(); ++j) norms(j) = size == 1 ? of_all(j, 0) : of_all.row(j).stableNorm();
+  for (Index j = 0; j < a.cols(); ++j) norms(j) = size == 1 ? of_all(j, 0) : stable_length(of_all.row(j).transpose());
   return norms;
 }
 

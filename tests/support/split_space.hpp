@@ -6,6 +6,8 @@
 
 #include <itspace/space.hpp>
 
+#include "core/stable_length.hpp"
+
 #include <memory>
 #include <span>
 #include <vector>
@@ -96,7 +98,7 @@ class SplitSpace {
       norms.col(static_cast<Index>(p)) = places_[p].column_norms(a.parts[p]);
     if (parts_ == 1) return norms.col(0);
     SmallVector out(a.cols());
-    for (Index j = 0; j < a.cols(); ++j) out(j) = norms.row(j).stableNorm();
+    for (Index j = 0; j < a.cols(); ++j) out(j) = stable_length(norms.row(j).transpose());
     return out;
   }
   BlendNorms blend_norms(const ConstView& y, const ConstView& b) {
