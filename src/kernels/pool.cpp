@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <atomic>
@@ -29,21 +30,62 @@ void pause_briefly() {
 #endif
 }
 
-// Waits until `value` is not `old`: awake for as long as the r x r work between two sweeps takes, asleep after that.
-// Nobody burns a processor that others want.
-template <class Value>
-void wait_while(const std::atomic<Value>& value, Value old) {
-  constexpr auto awake = std::chrono::microseconds(100);
+using Clock = std::chrono::steady_clock;
+
+// As long as the r x r work of few columns takes between two sweeps, and of some more columns.
+constexpr std::chrono::microseconds usual_gap(100), long_gap(1000);
+
+// Whether `value` became another one than `old` while goes_on(), which is asked now and then.
+template <class Value, class GoesOn>
+bool saw_change(const std::atomic<Value>& value, Value old, const GoesOn& goes_on) {
   constexpr int looks = 64;
-  const auto begin = std::chrono::steady_clock::now();
   do {
     for (int i = 0; i < looks; ++i) {
-      if (value.load(std::memory_order_acquire) != old) return;
+      if (value.load(std::memory_order_acquire) != old) return true;
       pause_briefly();
     }
-  } while (std::chrono::steady_clock::now() - begin < awake);
-  value.wait(old, std::memory_order_acquire);
+  } while (goes_on());
+  return false;
 }
+
+// Waits until `value` is not `old`: awake for a usual gap, asleep after that. Nobody burns a processor that others
+// want.
+template <class Value>
+void wait_while(const std::atomic<Value>& value, Value old) {
+  const auto begin = Clock::now();
+  if (!saw_change(value, old, [&] { return Clock::now() - begin < usual_gap; }))
+    value.wait(old, std::memory_order_acquire);
+}
+
+// How often the system has taken the processor from this thread to give it to another.
+long times_set_aside() {
+  rusage usage{};
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
+// The same for one thread that waits again and again. To be woken takes as long as a small sweep: where the last gap
+// was a long one, and nobody else wanted the processor, it stays awake for as long.
+class PatientWait {
+ public:
+  template <class Value>
+  void operator()(const std::atomic<Value>& value, Value old) {
+    const auto begin = Clock::now();
+    const auto within = [&](auto gap) { return Clock::now() - begin < gap; };
+    if (saw_change(value, old, [&] { return within(usual_gap); })) return;
+    if (patient_ && !was_set_aside() && saw_change(value, old, [&] { return within(long_gap); })) return;
+    value.wait(old, std::memory_order_acquire);
+    patient_ = within(long_gap) && !was_set_aside();
+  }
+
+ private:
+  bool was_set_aside() {
+    const long before = std::exchange(set_aside_, times_set_aside());
+    return set_aside_ != before;
+  }
+
+  bool patient_ = false;
+  long set_aside_ = 0;
+};
 
 // What is left of a share of the parts, in one word, so that whoever claims the next one knows that the round is still
 // on: the round, how many parts the share has, and how many of them are taken.
@@ -128,6 +170,7 @@ class Pool {
   [[noreturn]] void serve(Index number) {
     in_part = true;
     std::uint32_t seen = 0;
+    PatientWait wait_while;
     for (;;) {
       wait_while(round_, seen);
       seen = round_.load(std::memory_order_acquire);
