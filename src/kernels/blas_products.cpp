@@ -2,6 +2,7 @@
 #include "kernels/blas_products.hpp"
 
 #include "kernels/blas_int.hpp"
+#include "kernels/pool.hpp"
 #include "kernels/scratch.hpp"
 
 #include <cblas.h>
@@ -70,11 +71,9 @@ Scalar* panel_scratch(const ConstBlockView<Data>& a, Index rows, bool shifted) {
   return thread_scratch<Scalar, Purpose>(rows * a.cols());
 }
 
-}  // namespace
-
 template <Storage Scalar, Storage Data>
-void blas_gemm(Op op_a, Scalar alpha, const ConstBlockView<Data>& a, const Scalar* shift,
-               const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar>& c) {
+void gemm_by_panels(Op op_a, Scalar alpha, const ConstBlockView<Data>& a, const Scalar* shift,
+                    const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar>& c) {
   const bool shifted = shift != nullptr;
   const Index step = rows_at_once<Scalar, Data>(a, shifted);
   Scalar* scratch = panel_scratch<Scalar, Data, Scratch::converted_panel>(a, step, shifted);
@@ -92,6 +91,36 @@ void blas_gemm(Op op_a, Scalar alpha, const ConstBlockView<Data>& a, const Scala
     }
     row += step;
   } while (row < a.rows());
+}
+
+}  // namespace
+
+// On our threads, with one of BLAS's each: its own wait for more work for a while, awake, and would contend with ours
+// in the sweeps that follow.
+template <Storage Scalar, Storage Data>
+void blas_gemm(Op op_a, Scalar alpha, const ConstBlockView<Data>& a, const Scalar* shift,
+               const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar>& c) {
+  constexpr Index fewest_rows = 64, group = 16;  // of a part: each brings all of b in order for itself
+  const double work = static_cast<double>(a.size()) * static_cast<double>(b.cols());
+  const Index parts = std::min(parts_for(work), c.rows() / fewest_rows);
+  if (parts <= 1 || !OneBlasThread::is_to_be_had()) {
+    gemm_by_panels<Scalar, Data>(op_a, alpha, a, shift, b, beta, c);
+    return;
+  }
+  const OneBlasThread blas;
+  run_parts(parts, [&](Index part) {
+    const Range rows = part_of(c.rows(), parts, part, group);
+    const Index count = rows.end - rows.begin;
+    if (count == 0) return;
+    BlockView<Scalar> own = c.middleRows(rows.begin, count);
+    if (op_a == Op::plain) {
+      const ConstBlockView<Data> of_a = a.middleRows(rows.begin, count);
+      gemm_by_panels<Scalar, Data>(op_a, alpha, of_a, shift, b, beta, own);
+    } else {
+      const ConstBlockView<Data> of_a = a.middleCols(rows.begin, count);
+      gemm_by_panels<Scalar, Data>(op_a, alpha, of_a, shift != nullptr ? shift + rows.begin : nullptr, b, beta, own);
+    }
+  });
 }
 
 #define ITSPACE_INSTANTIATE(Scalar, Data)                                                       \

@@ -54,6 +54,8 @@ class OneBlasThread {
   ~OneBlasThread();
   OneBlasThread(const OneBlasThread&) = delete;
   OneBlasThread& operator=(const OneBlasThread&) = delete;
+
+  static bool is_to_be_had();  // whether this BLAS can be told
 };
 
 // The container's CPU quota in processors, from cgroup files of either version; 0 where there is none.

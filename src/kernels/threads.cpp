@@ -251,4 +251,8 @@ kernels::OneBlasThread::~OneBlasThread() {
   end_blas_scope();
 }
 
+bool kernels::OneBlasThread::is_to_be_had() {
+  return openblas_set_num_threads != nullptr;
+}
+
 }  // namespace itspace

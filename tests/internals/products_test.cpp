@@ -8,10 +8,13 @@
 #include "each_kernel.hpp"
 
 #include <itspace/random.hpp>
+#include <itspace/threads.hpp>
 
 #include <cmath>
 #include <limits>
 #include <vector>
+
+extern "C" int openblas_get_num_threads(void) __attribute__((weak));
 
 namespace itspace::kernels {
 namespace {
@@ -70,6 +73,21 @@ TEST(Products, GemmIsTheProduct) {
             check_gemm<double>(op, rows, cols, k, double(beta), false);
             check_gemm<double, float>(op, rows, cols, k, double(beta), beta == 0);
           }
+}
+
+// Of many columns: each thread has rows of the result, and BLAS as many threads after as before.
+TEST(Products, ManyColumnsOnAnyNumberOfThreads) {
+  const ThreadScope one_of_blas(1);
+  for (const Index threads : {1, 2, 5, 16}) {
+    const ThreadScope scope(threads);
+    for (const Op op : {Op::plain, Op::transposed})
+      for (const Index rows : {1, 63, 129, 700}) {
+        check_gemm<float>(op, rows, 130, 300, 2.0F, true);
+        check_gemm<double>(op, rows, 150, 301, 0.0, false);
+        check_gemm<double, float>(op, rows, 129, 77, 2.0, true);
+      }
+    if (openblas_get_num_threads != nullptr) EXPECT_EQ(openblas_get_num_threads(), threads);
+  }
 }
 
 template <Storage Scalar, Storage Data = Scalar>
