@@ -25,6 +25,7 @@ template <Storage Scalar>
 struct ObjectiveGradient {
   double objective = 0;    // F(Y)
   Block<Scalar> gradient;  // dF/dY, d x r
+  double resolution = 0;   // how finely F is known in Scalar
 };
 
 // One pass over the target. @pre Y has the target's dimension, and the products are finite.

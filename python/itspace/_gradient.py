@@ -10,6 +10,7 @@ from . import _core
 from ._arrays import give, take
 from ._as_target import as_target, with_blocks
 from ._gpu import on_gpu
+from ._result import remedy_of_float32, warn_unresolved
 from ._types import Array, Covariance
 
 
@@ -34,7 +35,10 @@ def objective_and_gradient(Y: Array, target: Covariance) -> "tuple[float, Any]":
     array, wrap = take(Y, "Y", 2)
     dtype = array.dtype
     core = with_blocks(as_target(target, dtype=dtype)[0], dtype)
-    value, gradient = _core.objective_and_gradient(array.astype(core.dtype, copy=False), core._core)
+    value, gradient, unresolved = _core.objective_and_gradient(array.astype(core.dtype, copy=False), core._core)
+    if unresolved is not None and core.dtype == np.float32:
+        with remedy_of_float32("Pass Y as float64 (the products with float32 data are then made in mixed precision)"):
+            warn_unresolved(unresolved, "W2^2", ": it is not known to 1 %, and its gradient is as doubtful")
     return value, give(gradient.astype(dtype, copy=False), wrap)
 
 

@@ -5,6 +5,7 @@
 #include "core/require.hpp"
 #include "module.hpp"
 #include "target.hpp"
+#include "trace.hpp"
 
 #include <nanobind/stl/optional.h>
 
@@ -21,7 +22,10 @@ nb::tuple gradient(const Matrix<Scalar>& factor, const AnyTarget& target) {
     const nb::gil_scoped_release unlocked;
     found = objective_and_gradient<Scalar>(view<Scalar>(factor), *ref);
   }
-  return nb::make_tuple(found.objective, to_numpy<Scalar>(std::move(found.gradient)));
+  Step step;
+  step.objective = found.objective;
+  step.resolution = found.resolution;
+  return nb::make_tuple(found.objective, to_numpy<Scalar>(std::move(found.gradient)), unresolved_of(step));
 }
 
 template <Storage Scalar>

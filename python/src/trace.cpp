@@ -202,10 +202,10 @@ Entry entry(const nb::dict& dict, const char* key) {
   return {dict[key], text("trace['", key, "']")};
 }
 
-// (resolution, objective) of the first row whose objective is not known to 1 %, None where all are.
-nb::object unresolved_of(const Trace& trace) {
+// Of the first row whose objective is not known to 1 %, None where all are.
+nb::object first_unresolved(const Trace& trace) {
   for (const Step& step : trace.steps)
-    if (unresolved(step)) return nb::make_tuple(step.resolution, step.objective);
+    if (unresolved(step)) return unresolved_of(step);
   return nb::none();
 }
 
@@ -219,6 +219,10 @@ double objective(const Trace& trace) {
 std::string checksum_of(const AnyArray& factor) {
   return factor.dtype() == nb::dtype<float>() ? io::checksum_of<float>(view_as<float>(factor))
                                               : io::checksum_of<double>(view_as<double>(factor));
+}
+
+nb::object unresolved_of(const Step& step) {
+  return unresolved(step) ? nb::object(nb::make_tuple(step.resolution, step.objective)) : nb::none();
 }
 
 nb::object step_dict(const Step& step) {
@@ -309,7 +313,7 @@ void add_trace(nb::module_& module) {
       .def_prop_ro("status", [](const Trace& trace) { return text_of(name(trace.status)); })
       .def_prop_ro("objective", &objective)
       .def_prop_ro("reason", [](const Trace& trace) { return text_of(trace.reason); })
-      .def_prop_ro("unresolved", &unresolved_of)
+      .def_prop_ro("unresolved", &first_unresolved)
       .def_prop_ro("certified", &Trace::certified);
 }
 

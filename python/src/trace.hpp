@@ -16,6 +16,8 @@ namespace itspace::python {
 
 nanobind::object text_of(std::string_view text);
 nanobind::object step_dict(const Step& step);
+// (resolution, objective) where the objective is not known to 1 %, None where it is.
+nanobind::object unresolved_of(const Step& step);
 std::string checksum_of(const AnyArray& factor);  // @pre float32 or float64
 
 }  // namespace itspace::python

@@ -95,7 +95,7 @@ def align_batch(device, targets, starts, rank, features, *options_threads_make):
 
 
 def objective_and_gradient(target, factor, gradient):
-    value, found = _core.objective_and_gradient(array(factor), target.core)
+    value, found, _ = _core.objective_and_gradient(array(factor), target.core)
     write(gradient, found)
     return value
 

@@ -33,6 +33,18 @@ def targets_of(X):
     }
 
 
+def test_gradients_warn_where_float32_does_not_resolve(raw):
+    X, Y = raw
+    exact, _ = itspace.objective_and_gradient(Y.astype(np.float64), itspace.Target.from_features(X.astype(np.float64)))
+    target = itspace.Target.from_features(X)
+    with pytest.warns(itspace.ResolutionWarning, match="float32 resolves W2.2 only to .*Pass Y as float64"):
+        itspace.objective_and_gradient(Y.astype(np.float32), target)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", itspace.ResolutionWarning)
+        mixed, _ = itspace.objective_and_gradient(Y.astype(np.float64), target)
+    assert mixed == pytest.approx(exact, rel=1e-2)
+
+
 def test_mixed_is_float64_on_the_same_values(raw):
     X, start = raw
     wide = targets_of(X.astype(np.float64))

@@ -29,7 +29,7 @@ ObjectiveGradient<Scalar> objective_and_gradient(const std::type_identity_t<Cons
   require(!failed(at.status),
           "the product of the target with the factor is not finite; check both "
           "for values that are not finite or too large");
-  return {at.certificate.objective, Scalar(2) * (factor - at.image)};
+  return {at.certificate.objective, Scalar(2) * (factor - at.image), at.certificate.resolution};
 }
 
 template <Storage Scalar>
