@@ -82,6 +82,72 @@ __device__ __forceinline__ void split(float x, unsigned& high, unsigned& low) {
   low = __float_as_uint(x - __uint_as_float(high));
 }
 
+// Lanes that load together meet rows four apart: these are in the other half of the banks.
+__device__ __forceinline__ int turned_row(int row) {
+  return (row & 1) << 2 | (row & 2) | row >> 2;
+}
+
+// sums += 32 rows of a box times the box's rows of Y. `tile` is at the lane's first row, whose number modulo 8 is
+// `turned`: the copy engine has exchanged 16-byte units by it. rows_of_y(h, j): rows 16 h + 4 t + i of Y, of column
+// 8 j + g.
+template <int R, class RowsOfY>
+__device__ __forceinline__ void add_box(const float* tile, RowsOfY rows_of_y, int turned, int t,
+                                        float (&sums)[2][R / 8][4]) {
+  constexpr int tiles = R / 8;
+  float of_box[2][tiles][4];
+#pragma unroll
+  for (int m = 0; m < 2; ++m)
+#pragma unroll
+    for (int j = 0; j < tiles; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) of_box[m][j][i] = 0;
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    // b[j][i]: row 16 h + 4 t + i of Y, column 8 j + g.
+    unsigned b_high[tiles][4], b_low[tiles][4];
+#pragma unroll
+    for (int j = 0; j < tiles; ++j) {
+      const float4 b = rows_of_y(h, j);
+      split(b.x, b_high[j][0], b_low[j][0]);
+      split(b.y, b_high[j][1], b_low[j][1]);
+      split(b.z, b_high[j][2], b_low[j][2]);
+      split(b.w, b_high[j][3], b_low[j][3]);
+    }
+#pragma unroll
+    for (int m = 0; m < 2; ++m) {
+      // a: columns 16 h + 4 t + i of rows g and g + 8.
+      unsigned a_high[2][4], a_low[2][4];
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float4 a =
+            *reinterpret_cast<const float4*>(tile + (m * 16 + half * 8) * box_columns + ((4 * h + t) ^ turned) * 4);
+        split(a.x, a_high[half][0], a_low[half][0]);
+        split(a.y, a_high[half][1], a_low[half][1]);
+        split(a.z, a_high[half][2], a_low[half][2]);
+        split(a.w, a_high[half][3], a_low[half][3]);
+      }
+      // Which eight columns are multiplied at once, and in which order, does not matter.
+#pragma unroll
+      for (int e = 0; e < 4; e += 2) {
+        const unsigned high[4] = {a_high[0][e], a_high[1][e], a_high[0][e + 1], a_high[1][e + 1]};
+        const unsigned low[4] = {a_low[0][e], a_low[1][e], a_low[0][e + 1], a_low[1][e + 1]};
+#pragma unroll
+        for (int j = 0; j < tiles; ++j) multiply_tile(of_box[m][j], low, b_high[j][e], b_high[j][e + 1]);
+#pragma unroll
+        for (int j = 0; j < tiles; ++j) multiply_tile(of_box[m][j], high, b_low[j][e], b_low[j][e + 1]);
+#pragma unroll
+        for (int j = 0; j < tiles; ++j) multiply_tile(of_box[m][j], high, b_high[j][e], b_high[j][e + 1]);
+      }
+    }
+  }
+#pragma unroll
+  for (int m = 0; m < 2; ++m)
+#pragma unroll
+    for (int j = 0; j < tiles; ++j)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums[m][j][i] += of_box[m][j][i];
+}
+
 template <int R>
 class ClusterProduct {
  public:
@@ -154,8 +220,7 @@ class ClusterProduct {
       const int at = start + (backwards ? chunks - 1 - chunk : chunk);
       return at < chunks ? at : at - chunks;
     };
-    // Lanes that load together meet rows four apart: these are in the other half of the banks.
-    const int turned = (g & 1) << 2 | (g & 2) | g >> 2;
+    const int turned = turned_row(g);
     for (int pass = 0; pass < layout_.passes; ++pass) {
       const auto load = [&](int chunk) {
         const int first = nth(chunk) * per_stage, count = min(per_stage, boxes_ - first);
@@ -191,7 +256,11 @@ class ClusterProduct {
           for (int b = slice; b < count; b += slices) {
             const float* const tile =
                 layout_.resident ? resident_box(first + b) : ys + per_stage * R * box_columns + b * box_values_;
-            add_box(tile + (group * warp_rows + turned) * box_columns, ys + b * box_columns * R, turned, lane, t, sums);
+            const float* const of_y = ys + b * box_columns * R + lane * 4;
+            add_box<R>(
+                tile + (group * warp_rows + turned) * box_columns,
+                [&](int h, int j) { return *reinterpret_cast<const float4*>(of_y + (h * tiles + j) * 128); }, turned, t,
+                sums);
           }
         __syncwarp();
         if (lane == 0) arrive(&shared_.done[use_.stage]);
@@ -227,64 +296,6 @@ class ClusterProduct {
  private:
   __device__ float* resident_box(int box) {
     return stages_ + layout_.stages * stage_values_ + box * box_values_;
-  }
-
-  // sums += 32 rows of a box times the box's rows of Y. `tile` is at the lane's first row, whose number modulo 8 is
-  // `turned`: the copy engine has exchanged 16-byte units by it.
-  __device__ __forceinline__ static void add_box(const float* tile, const float* ys, int turned, int lane, int t,
-                                                 float (&sums)[2][tiles][4]) {
-    float of_box[2][tiles][4];
-#pragma unroll
-    for (int m = 0; m < 2; ++m)
-#pragma unroll
-      for (int j = 0; j < tiles; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) of_box[m][j][i] = 0;
-#pragma unroll
-    for (int h = 0; h < 2; ++h) {
-      // b[j][i]: row 16 h + 4 t + i of Y, column 8 j + g.
-      unsigned b_high[tiles][4], b_low[tiles][4];
-#pragma unroll
-      for (int j = 0; j < tiles; ++j) {
-        const float4 b = *reinterpret_cast<const float4*>(ys + ((h * tiles + j) * 32 + lane) * 4);
-        split(b.x, b_high[j][0], b_low[j][0]);
-        split(b.y, b_high[j][1], b_low[j][1]);
-        split(b.z, b_high[j][2], b_low[j][2]);
-        split(b.w, b_high[j][3], b_low[j][3]);
-      }
-#pragma unroll
-      for (int m = 0; m < 2; ++m) {
-        // a: columns 16 h + 4 t + i of rows g and g + 8.
-        unsigned a_high[2][4], a_low[2][4];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const float4 a =
-              *reinterpret_cast<const float4*>(tile + (m * 16 + half * 8) * box_columns + ((4 * h + t) ^ turned) * 4);
-          split(a.x, a_high[half][0], a_low[half][0]);
-          split(a.y, a_high[half][1], a_low[half][1]);
-          split(a.z, a_high[half][2], a_low[half][2]);
-          split(a.w, a_high[half][3], a_low[half][3]);
-        }
-        // Which eight columns are multiplied at once, and in which order, does not matter.
-#pragma unroll
-        for (int e = 0; e < 4; e += 2) {
-          const unsigned high[4] = {a_high[0][e], a_high[1][e], a_high[0][e + 1], a_high[1][e + 1]};
-          const unsigned low[4] = {a_low[0][e], a_low[1][e], a_low[0][e + 1], a_low[1][e + 1]};
-#pragma unroll
-          for (int j = 0; j < tiles; ++j) multiply_tile(of_box[m][j], low, b_high[j][e], b_high[j][e + 1]);
-#pragma unroll
-          for (int j = 0; j < tiles; ++j) multiply_tile(of_box[m][j], high, b_low[j][e], b_low[j][e + 1]);
-#pragma unroll
-          for (int j = 0; j < tiles; ++j) multiply_tile(of_box[m][j], high, b_high[j][e], b_high[j][e + 1]);
-        }
-      }
-    }
-#pragma unroll
-    for (int m = 0; m < 2; ++m)
-#pragma unroll
-      for (int j = 0; j < tiles; ++j)
-#pragma unroll
-        for (int i = 0; i < 4; ++i) sums[m][j][i] += of_box[m][j][i];
   }
 
   const CUtensorMap* sigma_;
