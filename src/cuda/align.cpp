@@ -19,14 +19,22 @@ Block<Scalar> copy_of(Space<Scalar>& space, const ConstView<Scalar>& block) {
   return copy;
 }
 
-template <Storage Scalar>
-Result<Scalar> run(const TargetArgument<Scalar>& target, RunContext<Space<Scalar>>& context, Block<Scalar> start,
-                   const AlignOptions& options, const OnStep<Scalar>& on_step) {
+// `own` makes the block that the general solver may write to.
+template <Storage Scalar, class Own>
+Result<Scalar> run(const TargetArgument<Scalar>& target, RunContext<Space<Scalar>>& context,
+                   const ConstView<Scalar>& start, const Own& own, const AlignOptions& options,
+                   const OnStep<Scalar>& on_step) {
   if (target.entries() && !on_step)
     if (auto result = run_fused<Scalar>(context, *target.entries(), target.ref().trace(), start, options))
       return std::move(*result);
-  const Index rank = start.cols();
-  return run_from(context, std::move(start), rank, options, on_step);
+  return run_from(context, own(), start.cols(), options, on_step);
+}
+
+template <Storage Scalar>
+Result<Scalar> run(const TargetArgument<Scalar>& target, RunContext<Space<Scalar>>& context, Block<Scalar> start,
+                   const AlignOptions& options, const OnStep<Scalar>& on_step) {
+  return run<Scalar>(
+      target, context, ConstView<Scalar>(start), [&] { return std::move(start); }, options, on_step);
 }
 
 }  // namespace
@@ -37,7 +45,8 @@ Result<Scalar> align(const TargetArgument<Scalar>& target, const std::type_ident
   check_run(target.ref(), start.rows, start.cols(), options);
   Space<Scalar> space(target.device());
   RunContext<Space<Scalar>> context(space, target.ref());
-  return run<Scalar>(target, context, copy_of<Scalar>(space, start), options, on_step);
+  return run<Scalar>(
+      target, context, start, [&] { return copy_of<Scalar>(space, start); }, options, on_step);
 }
 
 template <Storage Scalar>

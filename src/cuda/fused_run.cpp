@@ -23,8 +23,8 @@ bool is_aligned(const ConstView<Scalar>& sigma) {
 
 template <Storage Scalar>
 std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const ConstView<Scalar>& sigma,
-                                        double trace, const Block<Scalar>& start, const AlignOptions& options) {
-  const Index dim = start.rows(), rank = start.cols();
+                                        double trace, const ConstView<Scalar>& start, const AlignOptions& options) {
+  const Index dim = start.rows, rank = start.cols();
   constexpr Index most_dim = 1 << 20;
   if (!is_for_fused(options, rank) || dim > most_dim || !is_aligned(sigma) || context.target.version() != 0) return {};
   Space<Scalar>& space = context.space;
@@ -48,8 +48,8 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
                                       static_cast<int>(dim),
                                       static_cast<int>(rank),
                                       steps,
-                                      start.data(),
-                                      static_cast<std::size_t>(rank),
+                                      start.data,
+                                      static_cast<std::size_t>(start.stride),
                                       y.data(),
                                       static_cast<std::size_t>(rank),
                                       alpha,
@@ -74,8 +74,8 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
 }
 
 template std::optional<Result<float>> run_fused(RunContext<Space<float>>&, const ConstView<float>&, double,
-                                                const Block<float>&, const AlignOptions&);
+                                                const ConstView<float>&, const AlignOptions&);
 template std::optional<Result<double>> run_fused(RunContext<Space<double>>&, const ConstView<double>&, double,
-                                                 const Block<double>&, const AlignOptions&);
+                                                 const ConstView<double>&, const AlignOptions&);
 
 }  // namespace itspace::cuda

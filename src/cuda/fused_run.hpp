@@ -19,6 +19,6 @@ namespace itspace::cuda {
 // tolerance, a probe).
 template <Storage Scalar>
 std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const ConstView<Scalar>& sigma,
-                                        double trace, const Block<Scalar>& start, const AlignOptions& options);
+                                        double trace, const ConstView<Scalar>& start, const AlignOptions& options);
 
 }  // namespace itspace::cuda

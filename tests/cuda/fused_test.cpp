@@ -102,6 +102,24 @@ TYPED_TEST(CudaFused, RowsMayLieApart) {
   EXPECT_EQ(a.factor, b.factor);
 }
 
+// A start of the caller's is read where it lies, too, and left as it is.
+TYPED_TEST(CudaFused, StartsWhereTheStartLies) {
+  using Scalar = TypeParam;
+  const Index d = 300, r = 6, stride = 11;
+  const Block<Scalar> sigma = this->covariance(d, 1), y = this->start(d, r, 4);
+  Block<Scalar> wide(d, stride);
+  wide.setConstant(std::numeric_limits<Scalar>::quiet_NaN());
+  wide.leftCols(r) = y;
+  const auto memory = cuda::to_device<Scalar>(device(), wide);
+  const cuda::DenseTarget<Scalar> target(device(), sigma);
+  const cuda::ConstView<Scalar> start(memory.data(), d, r, stride);
+  const auto a = cuda::on_host<Scalar>(device(), cuda::align<Scalar>(target, start, this->steps(5)));
+  const auto b = cuda::on_host<Scalar>(device(), cuda::align<Scalar>(target, y, this->steps(5)));
+  EXPECT_TRUE(this->was_fused(a.trace) && this->was_fused(b.trace));
+  EXPECT_EQ(a.factor, b.factor);
+  EXPECT_EQ(Block<Scalar>(cuda::to_host<Scalar>(device(), memory).leftCols(r)), y);
+}
+
 // What the fused steps do not take or cannot certify is the general solver's: the same answers, with its words.
 TYPED_TEST(CudaFused, HandsOverWhatItCannotCertify) {
   using Scalar = TypeParam;
