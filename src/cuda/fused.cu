@@ -2,7 +2,9 @@
 #include "cuda/fused.hpp"
 
 #include "cuda/error.hpp"
+#include "cuda/fused_launch.cuh"
 #include "cuda/fused_steps.cuh"
+#include "cuda/resident.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -33,33 +35,6 @@ struct Memory {
   }
 };
 
-// All blocks at once, in clusters.
-struct Launch {
-  cudaLaunchAttribute attributes[2] = {};
-  cudaLaunchConfig_t config{};
-
-  Launch(int blocks, int cluster, std::size_t shared_bytes, cudaStream_t stream) {
-    attributes[0].id = cudaLaunchAttributeCooperative;
-    attributes[0].val.cooperative = 1;
-    attributes[1].id = cudaLaunchAttributeClusterDimension;
-    attributes[1].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(fused_threads);
-    config.dynamicSmemBytes = shared_bytes;
-    config.stream = stream;
-    config.attrs = attributes;
-    config.numAttrs = cluster > 1 ? 2 : 1;
-  }
-  Launch(const Launch&) = delete;
-  Launch& operator=(const Launch&) = delete;
-};
-
-template <class Kernel>
-void ask_for_shared_memory(Kernel kernel, std::size_t bytes) {
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
-        "asking for shared memory");
-}
-
 // Clusters need free multiprocessors side by side, and a device may have fewer of these than
 // its number of multiprocessors suggests: it is asked, and the product planned again for what it has.
 template <class T, int R>
@@ -67,7 +42,7 @@ PlanType<T, R> make_plan(int dim, Limits limits) {
   PlanType<T, R> plan = product_plan<T, R>(dim, limits);
   plan.fits = plan.fits && limits.major == 9;
   if (plan.cluster == 1 || !plan.fits) return plan;
-  const Launch launch(plan.blocks, plan.cluster, plan.shared_bytes, nullptr);
+  const FusedLaunch launch(plan.blocks, plan.cluster, plan.shared_bytes, nullptr);
   ask_for_shared_memory(fused_steps<T, R>, plan.shared_bytes);
   int clusters = 0;
   check(cudaOccupancyMaxActiveClusters(&clusters, fused_steps<T, R>, &launch.config), "asking for clusters");
@@ -135,7 +110,7 @@ bool launch_with(cudaStream_t stream, const FusedJob<T>& job, unsigned char* mem
       check(cudaMemsetAsync(reinterpret_cast<unsigned char*>(y) + used, 0, places.sums / 2 - used, stream),
             "clearing rows");
   ask_for_shared_memory(fused_steps<T, R>, plan.shared_bytes);
-  const Launch launch(plan.blocks, plan.cluster, plan.shared_bytes, stream);
+  const FusedLaunch launch(plan.blocks, plan.cluster, plan.shared_bytes, stream);
   check(cudaLaunchKernelEx(&launch.config, fused_steps<T, R>, arguments), "launching the fused steps");
   return true;
 }
@@ -144,10 +119,15 @@ bool launch_with(cudaStream_t stream, const FusedJob<T>& job, unsigned char* mem
 
 template <class T>
 FusedPlan plan_fused(int dim, int rank, int steps) {
+  if constexpr (std::is_same_v<T, float>)
+    if (resident_is_possible(dim, rank))
+      return {true, resident_memory_bytes(), static_cast<std::size_t>(steps + 1) * log_scalars};
   return rank <= 16 ? plan_with<T, 16>(dim, steps) : plan_with<T, 32>(dim, steps);
 }
 template <class T>
 bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log) {
+  if constexpr (std::is_same_v<T, float>)
+    if (resident_is_possible(job.dim, job.rank)) return launch_resident(stream, job, memory, log);
   return job.rank <= 16 ? launch_with<T, 16>(stream, job, memory, log) : launch_with<T, 32>(stream, job, memory, log);
 }
 std::vector<FusedRow> read_fused(const double* log, int steps) {

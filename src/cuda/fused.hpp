@@ -8,6 +8,8 @@
 // itself from the same numbers; the rows of B = W M and of Y+ = (1 - alpha) Y + alpha B; a second barrier. The last
 // block logs what the certificate of each iterate is made of, while the next root is found.
 //
+// Where a step would be waiting for the most part, it is made in another way (resident_steps.cuh).
+//
 // For devices of compute capability 9, whose copy engine it needs, and up to 32 columns. Where it meets what it cannot
 // certify (a direction at rounding level, a root that does not converge) it stops, and says so.
 #pragma once
@@ -26,6 +28,15 @@ struct FusedPolynomial {
   double a, b, c, lowest;
 };
 
+// Several sequences of them, whose intervals begin at other places, each up to the first where the rest is one step of
+// Taylor's: of T, whose eigenvalues are the squares, by one power where a millionth is missing, by two elsewhere.
+struct PolynomialLists {
+  static constexpr int lists = 3, most = 16;
+  static constexpr double left = 5e-5, left_for_one = 1.2e-6;  // of 1 - lowest
+  FusedPolynomial of[lists][most] = {};
+  int count[lists] = {};
+};
+
 template <class T>
 struct FusedJob {
   const T* sigma;  // by rows, `stride` apart; both a multiple of 16 bytes
@@ -39,6 +50,7 @@ struct FusedJob {
   double trace;  // of Sigma
   const FusedPolynomial* polynomials;
   int polynomial_count;
+  const PolynomialLists* lists;
 };
 
 // What one pass showed at an iterate.
@@ -48,12 +60,12 @@ struct FusedRow {
   double b_squared = 0;           // ||B||^2
   double difference_squared = 0;  // ||B - Y||^2
   double nuclear_norm = 0;        // tr(M'G), M before it was shortened
-  double orthogonality = 0;       // ||M'GM - I||_F, likewise
+  double orthogonality = 0;       // ||M'GM - I||_F or a bound of it, likewise
   double asymmetry = 0;           // ||(M'G - GM)/2||_F
   double root_norm_squared = 0;   // ||M||_F^2
   double root_trace = 0;          // tr M
   double doubtful_image = 0;      // ||BM||_F^2
-  double g_norm = 0;              // lambda_max(G), at most r^(1/4) times
+  double g_norm = 0;              // lambda_max(G), at most r^(1/4) or 2.5 times
   double target_norm = 0;         // an estimate of ||Sigma||_2 from below
   double longest_squared = 0;     // ||Y'Y||_F
   int products = 0;               // r x r products that the root took

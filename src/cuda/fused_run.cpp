@@ -6,6 +6,7 @@
 #include "cuda/fused.hpp"
 #include "cuda/fused_record.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -17,6 +18,24 @@ bool is_aligned(const ConstView<Scalar>& sigma) {
   constexpr std::size_t unit = 16;
   return reinterpret_cast<std::uintptr_t>(sigma.data) % unit == 0 &&
          static_cast<std::size_t>(sigma.stride) * sizeof(Scalar) % unit == 0;
+}
+
+const kernels::PolynomialLists& polynomial_lists() {
+  static const kernels::PolynomialLists all = [] {
+    kernels::PolynomialLists made;
+    // Each polynomial brings the least eigenvalue up four-fold, and a little more.
+    constexpr double growth = 4.25;
+    for (int list = 0; list < made.lists; ++list) {
+      const double lowest = 0.5 / most_polar_condition * std::pow(growth, static_cast<double>(list) / made.lists);
+      int& count = made.count[list];
+      for (const OddPolynomial& p : polar_polynomials_from(lowest, 1)) {
+        made.of[list][count++] = {p.a, p.b, p.c, p.lowest};
+        if (count == made.most || 1 - p.lowest <= made.left) break;
+      }
+    }
+    return made;
+  }();
+  return all;
 }
 
 }  // namespace
@@ -55,7 +74,8 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
                                       alpha,
                                       trace,
                                       polynomials.data(),
-                                      static_cast<int>(polynomials.size())};
+                                      static_cast<int>(polynomials.size()),
+                                      &polynomial_lists()};
   auto* memory = state.scratch<unsigned char>(Scratch::fused, static_cast<std::ptrdiff_t>(plan.memory_bytes));
   double* log = state.results(static_cast<std::ptrdiff_t>(plan.log_values));
   if (!kernels::launch_fused<Scalar>(state.stream(), job, memory, log)) return {};

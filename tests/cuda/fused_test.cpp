@@ -9,6 +9,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <tuple>
+#include <vector>
 
 namespace itspace::test {
 namespace {
@@ -118,6 +120,24 @@ TYPED_TEST(CudaFused, StartsWhereTheStartLies) {
   EXPECT_TRUE(this->was_fused(a.trace) && this->was_fused(b.trace));
   EXPECT_EQ(a.factor, b.factor);
   EXPECT_EQ(Block<Scalar>(cuda::to_host<Scalar>(device(), memory).leftCols(r)), y);
+}
+
+// What runs of other sizes have left in the device's memory is not taken for this run's.
+TYPED_TEST(CudaFused, BeginsAfresh) {
+  using Scalar = TypeParam;
+  std::vector<Block<Scalar>> first;
+  for (int round = 0; round < 2; ++round)
+    for (const auto& [d, r, count] : {std::tuple<Index, Index, Index>{1024, 16, 7}, {96, 3, 8}, {1024, 9, 3}}) {
+      const Block<Scalar> sigma = this->covariance(d, 1), y = this->start(d, r, 4);
+      const cuda::DenseTarget<Scalar> target(device(), sigma);
+      const auto there = cuda::on_host<Scalar>(device(), cuda::align<Scalar>(target, y, this->steps(count)));
+      EXPECT_TRUE(this->was_fused(there.trace));
+      if (round == 0) {
+        first.push_back(there.factor);
+      } else {
+        EXPECT_EQ(there.factor, first[std::size_t(d == 96 ? 1 : r == 16 ? 0 : 2)]);
+      }
+    }
 }
 
 // What the fused steps do not take or cannot certify is the general solver's: the same answers, with its words.
