@@ -155,7 +155,7 @@ class ClusterProduct {
   using Shared = ClusterShared<R>;
   static constexpr int tiles = R / 8;
 
-  __device__ static std::size_t place_of_y(int row, int column) { return lane_place<R>(row, column); }
+  __device__ static void put_y(float* y, int row, int column, float value) { y[lane_place<R>(row, column)] = value; }
 
   __device__ ClusterProduct(const CUtensorMap* sigma, const Layout& layout, float* stages, Shared& shared)
       : sigma_(sigma),
@@ -202,7 +202,7 @@ class ClusterProduct {
     if (layout_.resident && boxes_ > 0) wait_for(&shared_.resident, 0);
   }
 
-  // w_rows: this block's rows of W. y: by place_of_y(), rows to a multiple of box_columns, of zeros. All blocks of the
+  // w_rows: this block's rows of W. y: by put_y(), rows to a multiple of box_columns, of zeros. All blocks of the
   // cluster run together.
   __device__ void run(const float* y, bool backwards, float* w_rows) {
     const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31, g = lane >> 2, t = lane & 3;
@@ -325,7 +325,8 @@ struct ClusterPlan {
   BoxSize box;
   int blocks, cluster = cluster_blocks, most_rows;
   bool fits;
-  std::size_t shared_bytes;
+  std::size_t shared_bytes, part_values = 0;
+  static constexpr int y_values = 1;
 
   // `bytes_before` and `bytes_of_row`: of shared memory before the stages, and for each of the block's rows.
   ClusterPlan(int dim, const Limits& limits, std::size_t bytes_before, std::size_t bytes_of_row, bool may_stay) {

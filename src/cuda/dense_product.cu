@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// W = Sigma Y for a dense Sigma by the copy engine (row_product.cuh): all of Sigma once for each 32 columns of Y.
+// W = Sigma Y for a dense Sigma by the copy engine: all of Sigma once for each 32 columns of Y (row_product.cuh), or
+// half of it for each 16 where it is large (half_product.cuh).
+#include "cuda/half_product.cuh"
 #include "cuda/launch.cuh"
 #include "cuda/row_product.cuh"
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 namespace itspace::cuda::kernels {
 namespace {
@@ -21,7 +25,7 @@ template <class T, int R>
 __global__ void __launch_bounds__(fused_threads, 1)
     multiply_rows(const __grid_constant__ ProductArguments<T, R> arguments) {
 #if __CUDA_ARCH__ >= 900
-  extern __shared__ __align__(128) unsigned char memory[];
+  extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<RowShared<T, R>*>(memory);
   T* const w_rows = reinterpret_cast<T*>(memory + sizeof(RowShared<T, R>));
   RowProduct<T, R> product(&arguments.sigma, arguments.layout,
@@ -33,17 +37,60 @@ __global__ void __launch_bounds__(fused_threads, 1)
 #endif
 }
 
+template <class T>
+struct HalfArguments {
+  CUtensorMap sigma;
+  HalfLayout layout;
+  const T* y;
+  Out<T> out;
+};
+
+template <class T>
+__global__ void __launch_bounds__(half_threads, 1) multiply_half(const __grid_constant__ HalfArguments<T> arguments) {
+#if __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(1024) unsigned char memory[];
+  HalfProduct<T> product(&arguments.sigma, arguments.layout, reinterpret_cast<T*>(memory + arguments.layout.stages_at),
+                         *reinterpret_cast<HalfShared<T>*>(memory));
+  product.multiply(arguments.y, false);
+#endif
+}
+template <class T>
+__global__ void __launch_bounds__(half_threads) add_half(const __grid_constant__ HalfArguments<T> arguments) {
+#if __CUDA_ARCH__ >= 900
+  __shared__ HalfOwners owners;
+  owners.set(arguments.layout);
+  __syncthreads();
+  const Out<T>& out = arguments.out;
+  for_half_rows<T>(arguments.layout, owners, [&](int i, int j, const auto& values) {
+    T* const to = out.data + half_row(i) * out.stride + j;
+#pragma unroll
+    for (int v = 0; v < static_cast<int>(sizeof(values) / sizeof(T)); ++v)
+      if (j + v < out.cols) to[v] = values[v];
+  });
+#endif
+}
+
 // Y as the copy engine needs it.
-template <class T, int R>
+template <class T, int R, class Product>
 struct LayOut {
   In<T> y;
   T* to;
 
   __device__ void operator()(Index i, Index j) const {
-    to[y_place<T, R>(static_cast<int>(i), static_cast<int>(j))] =
-        i < y.rows && j < y.cols ? y.data[i * y.stride + j] : T(0);
+    Product::put_y(to, static_cast<int>(i), static_cast<int>(j),
+                   i < y.rows && j < y.cols ? y.data[i * y.stride + j] : T(0));
   }
 };
+template <class T, int R, class Product>
+void lay_out(cudaStream_t stream, int dim, const In<T>& y, T* to) {
+  launch_for_each(stream, static_cast<Index>(padded_rows(dim)), R, LayOut<T, R, Product>{y, to},
+                  "laying out a block for a product");
+}
+template <class Kernel>
+void ask_for_shared_memory(Kernel kernel, std::size_t bytes) {
+  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "asking for shared memory");
+}
 
 template <class T, int R>
 bool launch_columns(cudaStream_t stream, const Limits& limits, const In<T>& sigma, const In<T>& y, const Out<T>& out,
@@ -54,20 +101,49 @@ bool launch_columns(cudaStream_t stream, const Limits& limits, const In<T>& sigm
   if (!plan.fits ||
       !describe_sigma(sigma.data, static_cast<std::size_t>(sigma.stride), dim, plan.box, &arguments.sigma))
     return false;
-  launch_for_each(stream, static_cast<Index>(padded_rows(dim)), R, LayOut<T, R>{y, scratch},
-                  "laying out a block for a product");
+  lay_out<T, R, RowProduct<T, R>>(stream, dim, y, scratch);
   const auto kernel = multiply_rows<T, R>;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(plan.shared_bytes)),
-        "asking for shared memory");
+  ask_for_shared_memory(kernel, plan.shared_bytes);
   kernel<<<static_cast<unsigned>(plan.blocks), fused_threads, plan.shared_bytes, stream>>>(arguments);
   check_launch("launching a product");
   return true;
 }
 
+template <class T>
+HalfPlan<T> half_plan(int dim, const Limits& limits) {
+  return {dim, limits, sizeof(HalfShared<T>), 0, false};
+}
+
+template <class T>
+bool launch_half(cudaStream_t stream, const HalfPlan<T>& plan, const In<T>& sigma, const In<T>& y, const Out<T>& out,
+                 T* scratch) {
+  const int dim = static_cast<int>(sigma.rows);
+  HalfArguments<T> arguments{{}, plan.layout, scratch, out};
+  if (!describe_sigma(sigma.data, static_cast<std::size_t>(sigma.stride), dim, plan.box, &arguments.sigma))
+    return false;
+  arguments.layout.parts = scratch + padded_rows(dim) * HalfShape<T>::y_row_values;
+  arguments.layout.products = 1;
+  lay_out<T, half_rank, HalfProduct<T>>(stream, dim, y, scratch);
+  const auto kernel = multiply_half<T>;
+  ask_for_shared_memory(kernel, plan.shared_bytes);
+  const auto blocks = static_cast<unsigned>(plan.blocks);
+  kernel<<<blocks, half_threads, plan.shared_bytes, stream>>>(arguments);
+  check_launch("launching a product");
+  add_half<T><<<blocks, half_threads, 0, stream>>>(arguments);
+  check_launch("adding up a product");
+  return true;
+}
+
 }  // namespace
 
+template <class T>
 Index dense_product_scratch(Index dim) {
-  return static_cast<Index>(padded_rows(static_cast<int>(dim))) * most_dense_columns;
+  const int rows = static_cast<int>(dim);
+  const auto y = static_cast<Index>(padded_rows(rows));
+  const Index all = y * most_dense_columns;
+  if (dim < least_half_dim<T>) return all;
+  return std::max(
+      all, y * HalfShape<T>::y_row_values + static_cast<Index>(half_plan<T>(rows, limits_of_device()).part_values));
 }
 
 template <class T>
@@ -77,18 +153,25 @@ bool dense_product(cudaStream_t stream, const In<T>& sigma, const In<T>& y, cons
                        static_cast<std::size_t>(sigma.stride) * sizeof(T) % unit == 0;
   const Limits limits = limits_of_device();
   if (!aligned || limits.major != 9) return false;
-  for (Index first = 0; first < y.cols; first += most_dense_columns) {
-    const Index cols = y.cols - first < most_dense_columns ? y.cols - first : most_dense_columns;
+  std::optional<HalfPlan<T>> half;
+  if (sigma.rows >= least_half_dim<T>) half = half_plan<T>(static_cast<int>(sigma.rows), limits);
+  if (half && !half->fits) half.reset();
+  const Index at_once = half ? half_rank : most_dense_columns;
+  for (Index first = 0; first < y.cols; first += at_once) {
+    const Index cols = y.cols - first < at_once ? y.cols - first : at_once;
     const In<T> in{y.data + first, y.rows, cols, y.stride};
     const Out<T> to{out.data + first, out.rows, cols, out.stride};
     // (The first launch tells whether it can be done.)
-    if (!(cols <= 16 ? launch_columns<T, 16>(stream, limits, sigma, in, to, scratch)
-                     : launch_columns<T, 32>(stream, limits, sigma, in, to, scratch)))
+    if (!(half         ? launch_half<T>(stream, *half, sigma, in, to, scratch)
+          : cols <= 16 ? launch_columns<T, 16>(stream, limits, sigma, in, to, scratch)
+                       : launch_columns<T, 32>(stream, limits, sigma, in, to, scratch)))
       return false;
   }
   return true;
 }
 
+template Index dense_product_scratch<float>(Index);
+template Index dense_product_scratch<double>(Index);
 template bool dense_product(cudaStream_t, const In<float>&, const In<float>&, const Out<float>&, float*);
 template bool dense_product(cudaStream_t, const In<double>&, const In<double>&, const Out<double>&, double*);
 

@@ -5,6 +5,7 @@
 
 #include "cuda/cluster_product.cuh"
 #include "cuda/fused_root.cuh"
+#include "cuda/half_product.cuh"
 #include "cuda/row_product.cuh"
 
 #include <cmath>
@@ -43,31 +44,38 @@ struct Scales {
   double g, yy, ww;  // units in one
 };
 
-// Rows of W by the tensor cores where they multiply to float's accuracy, else by fused multiplications.
-template <class T, int R>
+// Rows of W by the tensor cores where they multiply to float's accuracy, else by fused multiplications. A large Sigma
+// is read by half.
+enum class Reads { all, half };
+template <class T, int R, Reads reads>
 struct ProductOf {
   using Type = RowProduct<T, R>;
   using Plan = RowPlan<T, R>;
 };
 template <>
-struct ProductOf<float, 16> {
+struct ProductOf<float, 16, Reads::all> {
   using Type = ClusterProduct<16>;
   using Plan = ClusterPlan<16>;
 };
-template <class T, int R>
-using ProductType = typename ProductOf<T, R>::Type;
-template <class T, int R>
-using PlanType = typename ProductOf<T, R>::Plan;
+template <class T>
+struct ProductOf<T, half_rank, Reads::half> {
+  using Type = HalfProduct<T>;
+  using Plan = HalfPlan<T>;
+};
+template <class T, int R, Reads reads>
+using ProductType = typename ProductOf<T, R, reads>::Type;
+template <class T, int R, Reads reads>
+using PlanType = typename ProductOf<T, R, reads>::Plan;
 
-template <class T, int R>
+template <class T, int R, Reads reads>
 struct Arguments {
   CUtensorMap sigma;
-  typename ProductType<T, R>::Layout layout;
+  typename ProductType<T, R, reads>::Layout layout;
   int rank, steps, most_rows;  // of a block
   const T* start;
   T* best;  // where the best iterate goes
   std::size_t start_stride, best_stride;
-  T* y[2];        // dim x R, by place_of_y(); rows to a multiple of 512, of zeros
+  T* y[2];        // dim x R, by put_y(); rows to a multiple of 512, of zeros
   Sums<R>* sums;  // three: used, read, cleared
   unsigned* barrier;
   double* partial_norms;  // [2][blocks][norm_count]
@@ -78,10 +86,10 @@ struct Arguments {
   PolynomialList polynomials;
 };
 
-template <class T, int R>
+template <class T, int R, Reads reads>
 struct Shared {
   RootWorkspace<R> root;  // first: inverse_root() finds it there
-  typename ProductType<T, R>::Shared product;
+  typename ProductType<T, R, reads>::Shared product;
   double target_norm, longest_squared;  // ||Sigma||_2 from below, ||Y'Y||_F
   double logged[log_scalars];           // of the step before, but for its norms
 };
@@ -127,20 +135,21 @@ class PairsOfThread {
 
 // Rows of W and Y in double, where they are float: some at a time, in memory that the product leaves free.
 template <class T, int R>
-constexpr bool widens = std::is_same_v<ProductType<T, R>, ClusterProduct<16>>;
+constexpr bool widens = std::is_same_v<T, float>&& R == 16;
 [[maybe_unused]] constexpr int wide_rows = 64;
 
 // The steps. See fused.hpp.
-template <class T, int R>
-__global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_constant__ Arguments<T, R> arguments) {
+template <class T, int R, Reads reads>
+__global__ void __launch_bounds__(fused_threads, 1)
+    fused_steps(const __grid_constant__ Arguments<T, R, reads> arguments) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(1024) unsigned char memory[];
-  Shared<T, R>& shared = *reinterpret_cast<Shared<T, R>*>(memory);
-  T* const w_rows = reinterpret_cast<T*>(memory + sizeof(Shared<T, R>));  // this block's rows of W
-  T* const y_rows = w_rows + arguments.most_rows * R;                     // and of Y
+  auto& shared = *reinterpret_cast<Shared<T, R, reads>*>(memory);
+  T* const w_rows = reinterpret_cast<T*>(memory + sizeof(shared));  // this block's rows of W
+  T* const y_rows = w_rows + arguments.most_rows * R;               // and of Y
   constexpr int mld = m_stride<R>;
   const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
-  using Product = ProductType<T, R>;
+  using Product = ProductType<T, R, reads>;
   Product product(&arguments.sigma, arguments.layout, reinterpret_cast<T*>(memory + arguments.layout.stages_at),
                   shared.product);
   const int rows = product.rows(), rank = arguments.rank;
@@ -155,7 +164,7 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
     const int row = product.row(e / R), column = e % R;
     const T value = column < rank ? arguments.start[row * arguments.start_stride + column] : T(0);
     y_rows[e] = value;
-    arguments.y[0][Product::place_of_y(row, column)] = value;
+    Product::put_y(arguments.y[0], row, column, value);
     start_squared[0] = fma(static_cast<double>(value), static_cast<double>(value), start_squared[0]);
   }
   fence_global_copies();
@@ -210,7 +219,13 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
 
   for (int step = 0;; ++step) {
     all_wide = false;
-    product.run(arguments.y[step & 1], (step & 1) != 0, w_rows);
+    if constexpr (reads == Reads::half) {
+      product.multiply(arguments.y[step & 1], (step & 1) != 0);
+      grid_barrier(arguments.barrier, epoch);
+      product.add_up(w_rows);
+    } else {
+      product.run(arguments.y[step & 1], (step & 1) != 0, w_rows);
+    }
 
     // The symmetric part of G = Y'W, Y'Y and the diagonal of W'W, over this block's rows.
     Sums<R>& sums = arguments.sums[step % 3];
@@ -307,7 +322,7 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
         if (steps_on) {
           const T value = static_cast<T>((1 - arguments.alpha) * yv + arguments.alpha * stored);
           y_rows[first * R + e] = value;
-          next_y[Product::place_of_y(product.row(first + row), j)] = value;
+          Product::put_y(next_y, product.row(first + row), j, value);
         }
       }
     });
@@ -339,6 +354,7 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
       break;
     }
   }
+  if constexpr (reads == Reads::half) product.finish();
 #endif
 }
 

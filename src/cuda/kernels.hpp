@@ -155,6 +155,7 @@ void product(cudaStream_t stream, const ProductJob<T>& job, T* scratch);
 // --- out = sigma y for a dense, symmetric sigma of some size, by the copy engine of compute capability 9. False, and
 // nothing is launched, on other devices and where rows of sigma do not begin at multiples of 16 bytes.
 constexpr Index most_dense_columns = 32, least_dense_dim = 1024;
+template <class T>
 Index dense_product_scratch(Index dim);  // values
 template <class T>
 bool dense_product(cudaStream_t stream, const In<T>& sigma, const In<T>& y, const Out<T>& out, T* scratch);

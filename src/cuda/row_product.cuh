@@ -47,7 +47,7 @@ class RowProduct {
   using Layout = RowLayout;
   using Shared = RowShared<T, R>;
 
-  __device__ static std::size_t place_of_y(int row, int column) { return y_place<T, R>(row, column); }
+  __device__ static void put_y(T* y, int row, int column, T value) { y[y_place<T, R>(row, column)] = value; }
 
   // `stages`: the shared memory at layout.stages_at, 128 bytes apart for the copy engine.
   __device__ RowProduct(const CUtensorMap* sigma, const RowLayout& layout, T* stages, RowShared<T, R>& shared)
@@ -209,7 +209,8 @@ struct RowPlan {
   BoxSize box;
   int blocks, cluster = 1, most_rows;
   bool fits;
-  std::size_t shared_bytes;
+  std::size_t shared_bytes, part_values = 0;
+  static constexpr int y_values = 1;
 
   // `bytes_before` and `bytes_of_row`: of shared memory before the stages, and for each of the block's rows.
   RowPlan(int dim, const Limits& limits, std::size_t bytes_before, std::size_t bytes_of_row, bool may_stay) {

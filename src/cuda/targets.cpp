@@ -66,7 +66,7 @@ void DenseTarget<Scalar>::apply(const ConstView<Scalar>& y, const View<Scalar>& 
   const UseDevice use(device_.ordinal());
   if (constexpr Index most = Index(1) << 20; dim() >= kernels::least_dense_dim && dim() <= most) {
     DeviceState& state = device_.state();
-    auto* scratch = state.scratch<Scalar>(Scratch::fused, kernels::dense_product_scratch(dim()));
+    auto* scratch = state.scratch<Scalar>(Scratch::fused, kernels::dense_product_scratch<Scalar>(dim()));
     if (kernels::dense_product<Scalar>(state.stream(), cuda::in(sigma_.view()), cuda::in(y), cuda::out(out), scratch))
       return;
   }

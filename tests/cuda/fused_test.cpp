@@ -6,6 +6,8 @@
 
 #include <itspace/random.hpp>
 
+#include <Eigen/QR>
+
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -138,6 +140,72 @@ TYPED_TEST(CudaFused, BeginsAfresh) {
         EXPECT_EQ(there.factor, first[std::size_t(d == 96 ? 1 : r == 16 ? 0 : 2)]);
       }
     }
+}
+
+// Of a covariance too large for shared memory what lies above the diagonal is read, and boxes of 32 x 32 on it.
+template <class Scalar>
+Block<Scalar> upper_half(const Block<Scalar>& sigma, Index stride) {
+  constexpr Index box = 32;
+  const Index d = sigma.rows();
+  Block<Scalar> half = Block<Scalar>::Constant(d, stride, std::numeric_limits<Scalar>::quiet_NaN());
+  for (Index i = 0; i < d; ++i) {
+    const Index first = i / box * box;
+    half.row(i).segment(first, d - first) = sigma.row(i).tail(d - first);
+  }
+  return half;
+}
+
+// ||pp' - qq'||, from the triangle of p and q side by side.
+Real apart(const RealMatrix& p, const RealMatrix& q) {
+  RealMatrix both(p.rows(), p.cols() + q.cols());
+  both << p, q;
+  const Eigen::HouseholderQR<RealMatrix> qr(both);
+  const RealMatrix r = qr.matrixQR().topRows(both.cols()).triangularView<Eigen::Upper>();
+  return (r.leftCols(p.cols()) * r.leftCols(p.cols()).transpose() -
+          r.rightCols(q.cols()) * r.rightCols(q.cols()).transpose())
+      .norm();
+}
+
+TYPED_TEST(CudaFused, ReadsHalfOfALargeCovariance) {
+  using Scalar = TypeParam;
+  for (const auto& [d, r, stride] : {std::tuple<Index, Index, Index>{5120, 16, 5120}, {5197, 5, 5200}}) {
+    SCOPED_TRACE(::testing::Message() << "d=" << d << " r=" << r);
+    const Block<Scalar> sigma = this->covariance(d, 1), y = this->start(d, r, 4);
+    const auto memory = cuda::to_device<Scalar>(device(), upper_half(sigma, stride));
+    const cuda::DenseTarget<Scalar> target(device(), cuda::ConstView<Scalar>(memory.data(), d, d, stride));
+    auto options = this->steps(6);
+    const auto there = cuda::on_host<Scalar>(device(), cuda::align<Scalar>(target, y, options));
+    const auto again = cuda::on_host<Scalar>(device(), cuda::align<Scalar>(target, y, options));
+    EXPECT_EQ(there.factor, again.factor);  // the same bits
+    options.route = Route::gram;
+    const auto here = align<Scalar>(DenseTarget<Scalar>(borrow(sigma)), y, options);
+    ASSERT_TRUE(this->was_fused(there.trace));
+    EXPECT_TRUE(there.trace.certified());
+    ASSERT_EQ(there.trace.steps.size(), here.trace.steps.size());
+    const Real size = Real(here.trace.target_trace) + real(here.factor).squaredNorm();
+    const Real unit = 2 * ratio_limit * eps<Scalar> * Real(r) * Real(7);
+    for (std::size_t k = 0; k < here.trace.steps.size(); ++k) {
+      const Step &a = there.trace.steps[k], &b = here.trace.steps[k];
+      EXPECT_LE(std::abs(Real(a.objective) - Real(b.objective)), a.resolution + b.resolution + unit * size) << k;
+      EXPECT_LE(a.resolution, 30 * b.resolution) << k;
+    }
+    EXPECT_LE(apart(real(there.factor), real(here.factor)), unit * Real(r) * real(here.factor).squaredNorm());
+  }
+}
+
+// The same by itself, for more columns than are multiplied at once.
+TYPED_TEST(CudaFused, MultipliesByHalfOfALargeCovariance) {
+  using Scalar = TypeParam;
+  const Index d = 5165, stride = 5168, cols = 21;
+  const Block<Scalar> sigma = this->covariance(d, 1), y = this->start(d, cols, 4);
+  const auto memory = cuda::to_device<Scalar>(device(), upper_half(sigma, stride));
+  const cuda::DenseTarget<Scalar> target(device(), cuda::ConstView<Scalar>(memory.data(), d, d, stride));
+  const auto y_there = cuda::to_device<Scalar>(device(), y);
+  cuda::Block<Scalar> w(device(), d, cols);
+  target.apply(y_there, w);
+  const Block<double> expected = sigma.template cast<double>() * y.template cast<double>();
+  const Block<double> got = cuda::to_host<Scalar>(device(), w).template cast<double>();
+  EXPECT_LE((got - expected).norm(), ratio_limit * eps<Scalar> * y.template cast<double>().norm());  // ||Sigma|| = 1
 }
 
 // What the fused steps do not take or cannot certify is the general solver's: the same answers, with its words.

@@ -236,6 +236,7 @@ void product(cudaStream_t, const ProductJob<T>& job, T* scratch) {
 }
 
 // Only devices of compute capability 9 have these.
+template <class T>
 Index dense_product_scratch(Index) {
   return 1;
 }
@@ -294,6 +295,7 @@ void widen_symmetric(cudaStream_t, In<T> a, double* out) {
   template void add_diagonal<T>(cudaStream_t, const double*, double, In<T>, Out<T>);                \
   template void covariance_facts<T>(cudaStream_t, In<T>, unsigned long long*);                      \
   template void product<T>(cudaStream_t, const ProductJob<T>&, T*);                                 \
+  template Index dense_product_scratch<T>(Index);                                                   \
   template bool dense_product<T>(cudaStream_t, const In<T>&, const In<T>&, const Out<T>&, T*);      \
   template FusedPlan plan_fused<T>(int, int, int);                                                  \
   template bool launch_fused<T>(cudaStream_t, const FusedJob<T>&, unsigned char*, double*);         \
