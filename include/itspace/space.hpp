@@ -69,8 +69,9 @@ concept Space = Storage<typename S::Scalar> && std::movable<typename S::Block> &
   space.multiply(a, m, out, Write::assign);                            // out = a m; out may share columns with a
   // The same for an `out` of other columns, with the rounding of blocks: where m has many columns, faster.
   space.multiply_roughly(a, m, out);
-  space.blend(a, b, alpha, out);      // out = (1 - alpha) a + alpha b
-  space.scale_columns(out, factors);  // column j times factors(j)
+  space.blend(a, b, alpha, out);              // out = (1 - alpha) a + alpha b
+  space.scale_columns(out, factors);          // column j times factors(j)
+  space.subtract_scaled(a, b, factors, out);  // out = a - b diag(factors)
   space.copy(a, out);
   space.set_zero(out);
   space.fill_normal(random, out);  // entry (i, j) is random.normal(i cols + j), i the global row
@@ -126,6 +127,7 @@ class ITSPACE_API HostSpace {
   void multiply_roughly(const ConstView& a, const Small& m, View out);
   void blend(const ConstView& y, const ConstView& b, double alpha, View out);
   void scale_columns(View block, const SmallVector& factors);
+  void subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors, View out);
   void copy(const ConstView& from, View to);
   void set_zero(View block) { block.setZero(); }
   void fill_normal(const Random& random, View out) { random.fill_normal<Scalar>(out); }

@@ -48,6 +48,11 @@ void HostSpace<Scalar>::blend(const ConstView& y, const ConstView& b, double alp
 }
 
 template <Storage Scalar>
+void HostSpace<Scalar>::subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors, View out) {
+  kernels::subtract_scaled<Scalar>(a, b, factors, out);
+}
+
+template <Storage Scalar>
 void HostSpace<Scalar>::copy(const ConstView& from, View to) {
   kernels::copy<Scalar>(from, to);
 }

@@ -127,6 +127,17 @@ struct ScaleColumns {
 };
 
 template <class T>
+struct SubtractScaled {
+  In<T> a, b;
+  const double* factors;
+  Out<T> out;
+  __device__ void operator()(Index i, Index j) const {
+    const double scaled = static_cast<double>(b.data[i * b.stride + j]) * factors[j];
+    out.data[i * out.stride + j] = static_cast<T>(static_cast<double>(a.data[i * a.stride + j]) - scaled);
+  }
+};
+
+template <class T>
 struct Copy {
   In<T> from;
   Out<T> to;
@@ -210,6 +221,12 @@ void scale_columns(cudaStream_t stream, const double* factors, Out<T> block) {
 }
 
 template <class T>
+void subtract_scaled(cudaStream_t stream, In<T> a, In<T> b, const double* factors, Out<T> out) {
+  launch_for_each(stream, out.rows, out.cols, SubtractScaled<T>{a, b, factors, out},
+                  "launching a difference of two blocks");
+}
+
+template <class T>
 void copy(cudaStream_t stream, In<T> from, Out<T> to) {
   launch_for_each(stream, to.rows, to.cols, Copy<T>{from, to}, "launching a copy of a block");
 }
@@ -250,6 +267,7 @@ void add_diagonal(cudaStream_t stream, const double* diagonal, double constant, 
   template bool multiply<T>(cudaStream_t, In<T>, const double*, Out<T>, bool);                   \
   template void blend<T>(cudaStream_t, In<T>, In<T>, double, Out<T>);                            \
   template void scale_columns<T>(cudaStream_t, const double*, Out<T>);                           \
+  template void subtract_scaled<T>(cudaStream_t, In<T>, In<T>, const double*, Out<T>);           \
   template void copy<T>(cudaStream_t, In<T>, Out<T>);                                            \
   template void fill<T>(cudaStream_t, Out<T>, T);                                                \
   template void find_not_finite<T>(cudaStream_t, In<T>, int*);                                   \

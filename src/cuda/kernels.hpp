@@ -101,6 +101,9 @@ template <class T>
 void blend(cudaStream_t stream, In<T> y, In<T> b, double alpha, Out<T> out);
 template <class T>
 void scale_columns(cudaStream_t stream, const double* factors, Out<T> block);
+// out = a - b diag(factors).
+template <class T>
+void subtract_scaled(cudaStream_t stream, In<T> a, In<T> b, const double* factors, Out<T> out);
 template <class T>
 void copy(cudaStream_t stream, In<T> from, Out<T> to);
 template <class T>

@@ -178,6 +178,15 @@ void Space<Scalar>::scale_columns(const View& block, const SmallVector& factors)
 }
 
 template <Storage Scalar>
+void Space<Scalar>::subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors,
+                                    const View& to) {
+  if (to.cols() == 0) return;
+  const UseDevice use(device_.ordinal());
+  DeviceState& state = device_.state();
+  kernels::subtract_scaled<Scalar>(state.stream(), in(a), in(b), state.upload(factors.data(), factors.size()), out(to));
+}
+
+template <Storage Scalar>
 void Space<Scalar>::copy(const ConstView& from, const View& to) {
   const UseDevice use(device_.ordinal());
   kernels::copy<Scalar>(device_.state().stream(), in(from), out(to));

@@ -74,8 +74,24 @@ void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, dou
 }
 
 template <class Scalar>
+void subtract_scaled(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, const double* factors,
+                     Index begin, Index end, BlockView<Scalar> out) {
+  const Index cols = a.cols();
+  for (Index i = begin; i < end; ++i) {
+    const Scalar* ai = a.data() + i * a.outerStride();
+    const Scalar* bi = b.data() + i * b.outerStride();
+    Scalar* to = out.data() + i * out.outerStride();
+    Index j = 0;
+    for (; j + lanes <= cols; j += lanes)
+      store(hn::Sub(load(ai + j), hn::Mul(load(bi + j), load(factors + j))), to + j);
+    for (; j < cols; ++j)
+      to[j] = static_cast<Scalar>(static_cast<double>(ai[j]) - static_cast<double>(bi[j]) * factors[j]);
+  }
+}
+
+template <class Scalar>
 const BlendLoops<Scalar>& loops_here() {
-  static constexpr BlendLoops<Scalar> loops{norms<Scalar>, blend<Scalar>};
+  static constexpr BlendLoops<Scalar> loops{norms<Scalar>, blend<Scalar>, subtract_scaled<Scalar>};
   return loops;
 }
 const BlendLoops<float>& float_loops() {

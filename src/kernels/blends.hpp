@@ -18,6 +18,9 @@ struct BlendLoops {
   // out = (1 - alpha) y + alpha b over rows [begin, end).
   void (*blend)(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, Index begin, Index end,
                 BlockView<Scalar> out);
+  // out = a - b diag(factors) over rows [begin, end).
+  void (*subtract_scaled)(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, const double* factors,
+                          Index begin, Index end, BlockView<Scalar> out);
 };
 
 // For the instruction set of this machine.

@@ -217,6 +217,17 @@ void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, dou
 }
 
 template <Storage Scalar>
+void subtract_scaled(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, const SmallVector& factors,
+                     BlockView<Scalar> out) {
+  const auto& loops = blend_loops<Scalar>();
+  const Index parts = parts_for_block(a.rows(), a.cols());
+  run_parts(parts, [&](Index part) {
+    const Range range = part_of(a.rows(), parts, part);
+    loops.subtract_scaled(a, b, factors.data(), range.begin, range.end, out);
+  });
+}
+
+template <Storage Scalar>
 void copy(const ConstBlockView<Scalar>& from, BlockView<Scalar> to) {
   const Index parts = parts_for_block(from.rows(), from.cols());
   run_parts(parts, [&](Index part) {
@@ -247,6 +258,8 @@ void scale_columns(const SmallVector& factors, BlockView<Scalar> block) {
   template BlendNorms blend_norms(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&);                     \
   template void blend(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, double, BlockView<Scalar>);      \
   template bool all_finite(const ConstBlockView<Scalar>&);                                                           \
+  template void subtract_scaled(const ConstBlockView<Scalar>&, const ConstBlockView<Scalar>&, const SmallVector&,    \
+                                BlockView<Scalar>);                                                                  \
   template void copy(const ConstBlockView<Scalar>&, BlockView<Scalar>);                                              \
   template void scale_columns(const SmallVector&, BlockView<Scalar>);
 ITSPACE_INSTANTIATE(float)

@@ -73,6 +73,11 @@ BlendNorms blend_norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Sca
 template <Storage Scalar>
 void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, BlockView<Scalar> out);
 
+// out = a - b diag(factors).
+template <Storage Scalar>
+void subtract_scaled(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, const SmallVector& factors,
+                     BlockView<Scalar> out);
+
 // to = from.
 template <Storage Scalar>
 void copy(const ConstBlockView<Scalar>& from, BlockView<Scalar> to);

@@ -78,6 +78,12 @@ void Space<Scalar>::scale_columns(const View& block, const SmallVector& factors)
 }
 
 template <Storage Scalar>
+void Space<Scalar>::subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors,
+                                    const View& out) {
+  here_.subtract_scaled(a.local(), b.local(), factors, out.local());
+}
+
+template <Storage Scalar>
 void Space<Scalar>::copy(const ConstView& from, const View& to) {
   here_.copy(from.local(), to.local());
 }

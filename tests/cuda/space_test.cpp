@@ -140,6 +140,9 @@ TYPED_TEST(CudaSpace, NormsAndBlends) {
                 ratio_limit * eps<S> * (real(x).norm() + real(y).norm()));
 
       const SmallVector factors = SmallVector::LinSpaced(cols, -1, 2);
+      space.subtract_scaled(a.view(), b.view(), factors, out.view());
+      EXPECT_LE((real(out.values()) - (real(x) - real(y) * RealMatrix(real(factors).asDiagonal()))).norm(),
+                ratio_limit * eps<S> * (real(x).norm() + 2 * real(y).norm()));
       space.scale_columns(b.view(), factors);
       EXPECT_LE((real(b.values()) - real(y) * RealMatrix(real(factors).asDiagonal())).norm(),
                 ratio_limit * eps<S> * 2 * real(y).norm());

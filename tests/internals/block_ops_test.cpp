@@ -181,6 +181,9 @@ void check_sweeps(Index rows, Index cols) {
   Block<Scalar> scaled = y;
   scale_columns<Scalar>(factors, scaled);
   EXPECT_LE(double((exact(scaled) - exact(y) * factors.cast<long double>().asDiagonal()).norm()), 2 * eps * y.norm());
+  subtract_scaled<Scalar>(b, y, factors, scaled);
+  EXPECT_LE(double((exact(scaled) - (exact(b) - exact(y) * factors.cast<long double>().asDiagonal())).norm()),
+            eps * scaled.norm() + 2 * eps64 * y.norm());
 }
 
 TEST(BlockOps, SweepsAreExact) {

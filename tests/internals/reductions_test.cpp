@@ -44,6 +44,10 @@ class WatchedSpace : public HostSpace<double> {
     note(block);
     Base::scale_columns(block, factors);
   }
+  void subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors, View out) {
+    note(out);
+    Base::subtract_scaled(a, b, factors, out);
+  }
   void copy(const ConstView& from, View to) {
     note(to);
     Base::copy(from, to);

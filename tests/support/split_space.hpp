@@ -122,6 +122,10 @@ class SplitSpace {
   void scale_columns(const View& block, const SmallVector& factors) {
     for (std::size_t p = 0; p < places_.size(); ++p) places_[p].scale_columns(block.parts[p], factors);
   }
+  void subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors, const View& out) {
+    for (std::size_t p = 0; p < places_.size(); ++p)
+      places_[p].subtract_scaled(a.parts[p], b.parts[p], factors, out.parts[p]);
+  }
   void copy(const ConstView& from, const View& to) {
     for (std::size_t p = 0; p < places_.size(); ++p) places_[p].copy(from.parts[p], to.parts[p]);
   }

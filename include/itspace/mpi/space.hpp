@@ -116,6 +116,7 @@ class ITSPACE_API Space {
   void multiply_roughly(const ConstView& a, const Small& m, const View& out);
   void blend(const ConstView& y, const ConstView& b, double alpha, const View& out);
   void scale_columns(const View& block, const SmallVector& factors);
+  void subtract_scaled(const ConstView& a, const ConstView& b, const SmallVector& factors, const View& out);
   void copy(const ConstView& from, const View& to);
   void set_zero(const View& block);
   void fill_normal(const Random& random, const View& out);

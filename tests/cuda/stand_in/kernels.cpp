@@ -154,6 +154,11 @@ void scale_columns(cudaStream_t, const double* factors, Out<T> block) {
   each(block.rows, block.cols, [&](Index i, Index j) { at(block, i, j) = T(factors[j] * double(at(block, i, j))); });
 }
 template <class T>
+void subtract_scaled(cudaStream_t, In<T> a, In<T> b, const double* factors, Out<T> out) {
+  each(out.rows, out.cols,
+       [&](Index i, Index j) { at(out, i, j) = T(double(at(a, i, j)) - double(at(b, i, j)) * factors[j]); });
+}
+template <class T>
 void copy(cudaStream_t, In<T> from, Out<T> to) {
   each(to.rows, to.cols, [&](Index i, Index j) { at(to, i, j) = at(from, i, j); });
 }
@@ -285,6 +290,7 @@ void widen_symmetric(cudaStream_t, In<T> a, double* out) {
   template bool multiply<T>(cudaStream_t, In<T>, const double*, Out<T>, bool);                      \
   template void blend<T>(cudaStream_t, In<T>, In<T>, double, Out<T>);                               \
   template void scale_columns<T>(cudaStream_t, const double*, Out<T>);                              \
+  template void subtract_scaled<T>(cudaStream_t, In<T>, In<T>, const double*, Out<T>);              \
   template void copy<T>(cudaStream_t, In<T>, Out<T>);                                               \
   template void fill<T>(cudaStream_t, Out<T>, T);                                                   \
   template void find_not_finite<T>(cudaStream_t, In<T>, int*);                                      \
