@@ -103,10 +103,9 @@ void ritz_step(Index d, Index r) {
   target.apply(View(v), sigma_v);
   space.copy(sigma_v, q);
   project_out(space, View(v), q);
-  const Small first_gram = gram(space, View(q), View(q));
+  const Small rest_gram = gram(space, View(q), View(q)), along = gram(space, View(v), View(q));
   orthonormalise(space, q, 1e-5, Drop::relative);
   project_out(space, View(v), q);
-  const Small second_gram = gram(space, View(q), View(q));
   orthonormalise(space, q, 0.25, Drop::absolute);
   for (int round = 0; round < 2; ++round) {
     project_out(space, View(part(s, 0, 2 * width)), p);
@@ -117,11 +116,19 @@ void ritz_step(Index d, Index r) {
   const GramRequest<View> requests[] = {{s, sigma_s, h}, {s, s, m}};
   space.grams(requests);
 
-  const double first = median_microseconds([&] { orthonormalising_coefficients(first_gram, 1e-5, Drop::relative); });
-  const double second = median_microseconds([&] { orthonormalising_coefficients(second_gram, 0.25, Drop::absolute); });
   RitzPairs pairs;
   bool fine = true;
   const double projected = median_microseconds([&] { fine &= ritz_pairs(h, m, width, pairs); });
+  // [P, V] in coordinates, where V is the second block; then Q, of what is left of Sigma V.
+  const double previous = median_microseconds([&] {
+    const Small c_p = columns_beyond(pairs.vectors, m, width, width, 1e-2);
+    fine &= energies(h, c_p).allFinite();
+  });
+  Small new_ones;
+  const double found = median_microseconds([&] {
+    new_ones = new_directions(along, rest_gram, 1e-5, 0.25);
+    fine &= left_squared(along, rest_gram, new_ones.bottomRows(width), Small::Identity(width, r)) >= 0;
+  });
   Block<Scalar> image(d, width);
   multiply(space, View(sigma_s), pairs.vectors, BlockView<Scalar>(image));
   const Small k = gram(space, View(image), View(image));
@@ -149,9 +156,9 @@ void ritz_step(Index d, Index r) {
     make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
   });
   std::printf(
-      "| Ritz, r = %ld | %.1f | orthonormalising twice %.1f and %.1f, projected problem %.1f, polish %.1f, turn %.1f, "
+      "| Ritz, r = %ld | %.1f | projected problem %.1f, V before %.1f, new directions %.1f, polish %.1f, turn %.1f, "
       "objection %.1f, certificate %.1f%s%s |\n",
-      long(r), 2 * (first + second) + projected + polished + turned + objection + certificate, first, second, projected,
+      long(r), projected + previous + found + polished + turned + objection + certificate, projected, previous, found,
       polished, turned, objection, certificate, point.certificate.by_products ? "" : " (decomposed)",
       fine ? "" : " (NOT FINE)");
   std::fflush(stdout);

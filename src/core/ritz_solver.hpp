@@ -3,10 +3,10 @@
 // Ritz steps: the best factor of each subspace, one pass per step.
 //
 // Over all rank-r factors inside a subspace the best is the truncation of its Rayleigh-Ritz matrix. The subspace is
-// [V, Q, P]: V the r + g leading Ritz vectors with Sigma V kept, Q the new directions of Sigma V with a fresh Sigma Q,
+// [P, V, Q]: V the r + g leading Ritz vectors with Sigma V kept, Q the new directions of Sigma V with a fresh Sigma Q,
 // P the previous V. This is LOBPCG (Knyazev 2001) on a covariance, block-warm-started. What is reported is the
-// truncated Nystrom factor of V (a paper step with alpha = 1 from the Ritz state), for the last step that of all of [V,
-// Q, P]. Proven, with F(Ritz_k) = tr Sigma - sum theta_i and sigma_i the singular values of the Nystrom factor:
+// truncated Nystrom factor of V (a paper step with alpha = 1 from the Ritz state), for the last step that of all of [P,
+// V, Q]. Proven, with F(Ritz_k) = tr Sigma - sum theta_i and sigma_i the singular values of the Nystrom factor:
 //
 //     F(reported_k) <= tr Sigma - sum sigma_i^2 <= F(Ritz_k) <= F(reported_{k-1}).
 #pragma once
@@ -52,8 +52,17 @@ class RitzSolver {
 
  private:
   void make_first_subspace();
-  Small make_new_directions();      // Q; returns [V, Q]'Y
-  void make_previous_directions();  // P and Sigma P
+
+  // ||Y - S S'Y||^2 for S = [V, Q], and ||Y||^2, or nearly.
+  struct Reach {
+    double outside, squared;
+  };
+  Reach make_new_directions();  // Q
+  Reach turn_new_directions();
+  Reach measured_reach(const Small& x);
+  Small previous_directions(const Small& c) const;  // P, for the new V = S c
+  void turn_to(const Small& c, const Small& c_p);
+  double measure_step(const Small& k, const Small& inner);
 
   // One pass, and what it shows of Y_k: over V where its product is not at hand, over Q later, over Y_k alone (`own`)
   // where no step follows. Y_k is evaluated in [V, Q], whose products are at hand, so that no inverse of a basis of Y_k
@@ -61,20 +70,21 @@ class RitzSolver {
   // the run.
   std::optional<Status> pass(Index k, bool own);
   Status iterate_not_finite();
-  // `known_image`: the longest column of the products that are not fresh.
-  void place_in_subspace(const Small& inside, double known_image);
+  // `along`: [V, Q]'Y; `known_image`: the longest column of the products that are not fresh.
+  void place_in_subspace(const Small& along, double known_image);
   std::optional<Status> certify(double noise);
 
-  void make_pencil(Index fresh,
-                   Index fresh_cols);  // h and m of [V, Q, P], and what is asked of Y and of fresh products
-  void cut_pencil();                   // to the columns that are left of it
+  Small make_pencil(Index fresh_cols);  // h and m of [P, V, Q], and what is asked of fresh products; [V, Q]'Y
+  void give_up_previous();
+  void cut_previous();
   bool project(Index count, RitzPairs& pairs);
-  double combined_error(const Small& c) const;
+  SmallVector combined_errors(const Small& c) const;
   bool is_worth_its_rounding(const RitzPairs& pairs) const;
 
   View columns(Block& block, Index first, Index count) { return space_.columns(block, first, count); }
-  View v() { return columns(s_, 0, v_cols_); }
-  View sigma_v() { return columns(sigma_s_, 0, v_cols_); }
+  View v() { return columns(s_, begin_ + p_cols_, v_cols_); }
+  View q() { return columns(s_, begin_ + p_cols_ + v_cols_, q_cols_); }
+  View sigma_v() { return columns(sigma_s_, begin_ + p_cols_, v_cols_); }
   Index cols() const { return v_cols_ + q_cols_ + p_cols_; }
   double eps() const { return static_cast<double>(std::numeric_limits<Scalar>::epsilon()); }
   StorageRounding storage() const { return storage_rounding<Scalar>(target_.dim()); }
@@ -87,16 +97,18 @@ class RitzSolver {
   Index version_;         // of the target that Sigma V belongs to
   bool v_is_new_ = true;  // Sigma V is not at hand
 
-  Block s_, sigma_s_;                // [V, Q, P] and its product, d x 3 width
-  Block previous_, sigma_previous_;  // V of the step before
-  Index v_cols_ = 0, q_cols_ = 0, p_cols_ = 0;
-  Index previous_cols_ = 0;
+  // S = [P, V, Q] and its product, from column begin_ on, and behind it what of Y rides along.
+  Block s_, sigma_s_;
+  Index begin_ = 0, p_cols_ = 0, v_cols_ = 0, q_cols_ = 0;
   Small h_, m_;                           // S'Sigma S and S'S
   SmallVector theta_;                     // V'Sigma V, but for rounding
+  Small p_energy_;                        // P'Sigma P, but for rounding
+  Small rest_gram_, rest_along_;          // R'R and [P, V]'R of R = Sigma V - V theta
+  Small of_y_;                            // a of Y = Sigma V a
   double v_image_ = 0, fresh_image_ = 0;  // the longest columns of Sigma V and of the fresh products
   double y_squared_ = 0;                  // ||Y||^2
-  // The rounding of Sigma V, of the V before, and of each column of Sigma P, in units of that of fresh products.
-  double v_error_ = 1, previous_error_ = 1;
+  // The rounding of Sigma V, and of each column of Sigma P, in units of that of fresh products.
+  double v_error_ = 1;
   SmallVector p_errors_;
 
   Block y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs

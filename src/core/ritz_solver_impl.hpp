@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace itspace {
@@ -27,10 +28,19 @@ inline constexpr double new_direction_drop = std::same_as<Scalar, float> ? 1e-5 
 // A direction of length one that a second projection leaves with less than this (squared) was rounding.
 inline constexpr double mostly_rounding = 0.25;
 
-// The most rounding that kept products may gather, in units of that of fresh ones: what the columns of P, which are
-// longer than 30 eps^(1/2) before they are scaled to length one, can bring along. It is stated with the objective.
+// Directions of the V before beyond V, squared: what is less is no direction worth a column.
 template <Storage Scalar>
-inline const double most_error = 1 / (30 * std::sqrt(static_cast<double>(std::numeric_limits<Scalar>::epsilon())));
+inline const double previous_direction_drop = 30 *
+                                              std::sqrt(static_cast<double>(std::numeric_limits<Scalar>::epsilon()));
+
+// The most rounding that kept products may gather, in units of that of fresh ones. It is stated with the objective.
+template <Storage Scalar>
+inline const double most_error = 1 / previous_direction_drop<Scalar>;
+
+// Whether s x s work, which is in double, is far finer than blocks: then what is known of S in coordinates need not be
+// measured again.
+template <Storage Scalar>
+inline constexpr bool is_finer_than_blocks = std::same_as<Scalar, float>;
 
 // Above this P must show that it is worth its rounding: near the end it is not, and F would wander.
 inline constexpr double suspicious_error = 30;
@@ -54,10 +64,8 @@ RitzSolver<S>::RitzSolver(RunContext<S>& run, Block start, Index rank, const Ali
       width_(rank + std::clamp<Index>(target_.dim() - rank, 0, ritz_detail::guard_columns(options))),
       recorder_(target_.dim(), rank, precision_name<Scalar>(), 1.0, options.tolerance, Solver::ritz, run.begin),
       version_(target_.version()),
-      s_(space_.make_block(target_.dim(), 3 * width_)),
-      sigma_s_(target_.make_image(target_.dim(), 3 * width_)),
-      previous_(space_.make_block(target_.dim(), width_)),
-      sigma_previous_(space_.make_block(target_.dim(), width_)),
+      s_(space_.make_block(target_.dim(), 3 * width_ + rank)),
+      sigma_s_(target_.make_image(target_.dim(), 3 * width_ + rank)),
       y_(std::move(start)),
       next_(space_.make_block(target_.dim(), rank)),
       best_(space_.make_block(target_.dim(), rank)),
@@ -96,6 +104,7 @@ std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
 template <Space S>
 void RitzSolver<S>::make_first_subspace() {
   Basis basis;
+  begin_ = p_cols_ = q_cols_ = 0;
   make_basis(space_, y_, columns(s_, 0, rank_), basis);
   v_cols_ = std::min(basis.cols, width_);
   Index filled = std::min(width_, target_.dim()) - v_cols_;
@@ -112,56 +121,60 @@ void RitzSolver<S>::make_first_subspace() {
   v_cols_ = orthonormalise(space_, v(), ritz_detail::eps64, Drop::relative).cols();
 }
 
-// Twice: the second round orthogonalises what scaling to length one has brought up from rounding. In the first what
-// Sigma V has along V is known, theta. The second tells where Y lies in [V, Q], too.
+// Of R = Sigma V - V theta, which lies in Q's columns: orthonormal to S to rounding, since V are the Ritz vectors of
+// the S before and P lies in it. So two rounds, both in coordinates and made by one product: first R by itself, scaled
+// to length one, then what of it is beyond [P, V]. What the second shortens is rounding that the first has scaled up.
 template <Space S>
-Small RitzSolver<S>::make_new_directions() {
-  const auto q = [&] { return columns(s_, v_cols_, q_cols_); };
-  // What exceeds the dimension is rounding that was scaled up: V is the whole space, or almost.
-  const Index most = target_.dim() - v_cols_;
-  q_cols_ = v_cols_;
-  space_.copy(sigma_v(), q());
-  space_.multiply(v(), Small((-theta_).asDiagonal()), q(), Write::add);
-  q_cols_ = std::min(orthonormalise(space_, q(), ritz_detail::new_direction_drop<Scalar>, Drop::relative).cols(), most);
-  Small along, gram_q, v_y, q_y;
-  const GramRequest<ConstView> requests[] = {{v(), q(), along}, {q(), gram_q}, {v(), y_, v_y}, {q(), y_, q_y}};
-  space_.grams(requests);
-  // What this round shortens lies in V: it was the rounding of the first, scaled up.
-  Small turn = remaining_directions(along, gram_q, ritz_detail::mostly_rounding);
+typename RitzSolver<S>::Reach RitzSolver<S>::make_new_directions() {
+  const Index before = p_cols_ + v_cols_;
+  // What exceeds the dimension is rounding that was scaled up: [P, V] is the whole space, or almost.
+  const Index most = std::max<Index>(0, target_.dim() - before);
+  Small turn =
+      new_directions(rest_along_, rest_gram_, ritz_detail::new_direction_drop<Scalar>, ritz_detail::mostly_rounding);
   if (turn.cols() > most) turn = turn.leftCols(most).eval();
-  const View both = columns(s_, 0, v_cols_ + q_cols_);
   q_cols_ = turn.cols();
-  multiply(space_, both, turn, q());
-  Small inside(v_cols_ + q_cols_, v_y.cols());
-  inside << v_y, turn.topRows(v_cols_).transpose() * v_y + turn.bottomRows(q_y.rows()).transpose() * q_y;
-  return inside;
+  multiply(space_, columns(s_, begin_, before + v_cols_), turn, q());
+  if (!ritz_detail::is_finer_than_blocks<Scalar>) return turn_new_directions();
+  // Y = Sigma V a = V theta a + R a is beyond [V, Q] by what Q and [P, V] leave of R a, and by what R a has along P.
+  const double left = left_squared(rest_along_, rest_gram_, turn.bottomRows(v_cols_), of_y_);
+  return {left + (rest_along_.topRows(p_cols_) * of_y_).squaredNorm(), y_squared_};
 }
 
+// Where coordinates are no finer than blocks, the second round once more, measured. It tells where Y lies in [V, Q],
+// too.
 template <Space S>
-void RitzSolver<S>::make_previous_directions() {
-  const Index before = v_cols_ + q_cols_;
-  p_cols_ = previous_cols_;
-  space_.copy(columns(previous_, 0, p_cols_), columns(s_, before, p_cols_));
-  space_.copy(columns(sigma_previous_, 0, p_cols_), columns(sigma_s_, before, p_cols_));
-  const double drop = 30 * std::sqrt(eps());
-  // Of both rounds, from [S, P] as it was: Sigma P is made once.
-  Small turns = Small::Identity(before + p_cols_, before + p_cols_).rightCols(p_cols_);
-  for (int round = 0; round < 2 && p_cols_ > 0; ++round) {
-    const View p = columns(s_, before, p_cols_), both = columns(s_, 0, before + p_cols_);
-    Small along, gram_p;
-    const GramRequest<ConstView> requests[] = {{columns(s_, 0, before), p, along}, {p, gram_p}};
-    space_.grams(requests);
-    const Small turn = remaining_directions(along, gram_p, drop);
-    multiply(space_, both, turn, columns(s_, before, turn.cols()));
-    Small turned = turns * turn.bottomRows(p_cols_);
-    turned.topRows(before) += turn.topRows(before);
-    // Sigma P <- (Sigma P - Sigma S c) t: the errors of both, stretched.
-    if (round == 0) p_errors_ = SmallVector::Constant(p_cols_, previous_error_ + std::max(1.0, v_error_));
-    p_errors_ = (p_errors_.asDiagonal() * turn.bottomRows(p_cols_)).colwise().norm().transpose().eval();
-    p_cols_ = turn.cols();
-    turns = std::move(turned);
-  }
-  if (p_cols_ > 0) multiply(space_, columns(sigma_s_, 0, turns.rows()), turns, columns(sigma_s_, before, p_cols_));
+typename RitzSolver<S>::Reach RitzSolver<S>::turn_new_directions() {
+  const Index before = p_cols_ + v_cols_;
+  Small along, gram_q, known_y, q_y;
+  const ConstView known = columns(s_, begin_, before), made = q(), y = y_;
+  const GramRequest<ConstView> requests[] = {{known, made, along}, {made, gram_q}, {known, y, known_y}, {made, y, q_y}};
+  space_.grams(requests);
+  const Small turn = remaining_directions(along, gram_q, ritz_detail::mostly_rounding);
+  const View both = columns(s_, begin_, before + q_cols_);
+  q_cols_ = turn.cols();
+  multiply(space_, both, turn, q());
+  Small inside(v_cols_ + q_cols_, rank_);
+  inside << known_y.bottomRows(v_cols_),
+      turn.topRows(before).transpose() * known_y + turn.bottomRows(q_y.rows()).transpose() * q_y;
+  return measured_reach(inside);
+}
+
+// By how much Y is not S x, x = S'Y, for S = [V, Q].
+template <Space S>
+typename RitzSolver<S>::Reach RitzSolver<S>::measured_reach(const Small& x) {
+  multiply(space_, columns(s_, begin_ + p_cols_, x.rows()), x, b_);
+  return {space_.blend_norms(y_, b_).difference_squared, x.squaredNorm()};
+}
+
+// P: the V before, beyond V, in coordinates of S. m-orthonormal like those of V, so that no product is stretched.
+template <Space S>
+Small RitzSolver<S>::previous_directions(const Small& c) const {
+  // Of two that would fill the space Q is worth more.
+  const Index most = std::max<Index>(0, target_.dim() - 2 * v_cols_);
+  const Index before = q_cols_ + p_cols_ > 0 ? v_cols_ : 0;  // a rotation of V leaves nothing
+  if (before == 0) return Small(cols(), 0);
+  const Small previous = columns_beyond(c, m_, p_cols_, before, ritz_detail::previous_direction_drop<Scalar>);
+  return previous.leftCols(std::min(most, previous.cols()));
 }
 
 template <Space S>
@@ -172,7 +185,6 @@ Status RitzSolver<S>::iterate_not_finite() {
 
 template <Space S>
 std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
-  q_cols_ = p_cols_ = 0;
   if (k == 0 || recorder_.repeats()) make_first_subspace();
   if (own) {
     make_basis(space_, y_, q_, point_.basis);
@@ -182,67 +194,90 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     return certify(1);
   }
   const bool whole = std::exchange(v_is_new_, false);
-  if (whole) v_error_ = 1;
-  const Small inside = whole ? gram(space_, v(), y_) : make_new_directions();
+  if (whole) {
+    give_up_previous();
+    q_cols_ = 0;
+    v_error_ = 1;
+  }
+  const Reach reach = whole ? measured_reach(gram(space_, v(), y_)) : make_new_directions();
+  if (!std::isfinite(reach.outside + reach.squared)) return iterate_not_finite();
 
   // The columns whose product is new: all of V, or Q.
-  const Index cols = v_cols_ + q_cols_, fresh = whole ? 0 : v_cols_, fresh_cols = cols - fresh;
-  multiply(space_, columns(s_, 0, cols), inside, b_);
-  const double outside = space_.blend_norms(y_, b_).difference_squared;
-  if (!std::isfinite(outside)) return iterate_not_finite();
+  const Index end = begin_ + cols(), fresh_cols = whole ? v_cols_ : q_cols_, fresh = end - fresh_cols;
   const double limit = ritz_detail::most_outside * eps();
-  const bool rides = outside > limit * limit * inside.squaredNorm();
+  const bool rides = reach.outside > limit * limit * reach.squared;
   if (rides) {
     make_basis(space_, y_, q_, point_.basis);
-    space_.copy(columns(q_, 0, point_.basis.cols), columns(s_, cols, point_.basis.cols));
+    space_.copy(columns(q_, 0, point_.basis.cols), columns(s_, end, point_.basis.cols));
   }
   const Index applied = fresh_cols + (rides ? point_.basis.cols : 0);
   if (applied > 0) target_.apply(columns(s_, fresh, applied), columns(sigma_s_, fresh, applied));
   recorder_.set_target_trace(target_.trace());
   if (rides) {
     const Index y_cols = point_.basis.cols;
-    product_.set_image(columns(sigma_s_, cols, y_cols));
+    product_.set_image(columns(sigma_s_, end, y_cols));
     product_.form_again(columns(q_, 0, y_cols), point_.basis, point_.data);
   }
-  if (!whole) make_previous_directions();
-  make_pencil(fresh, fresh_cols);
-  if (!rides) place_in_subspace(inside, whole ? 0 : v_image_);
+  const Small along = make_pencil(fresh_cols);
+  if (!std::isfinite(y_squared_)) return iterate_not_finite();
+  if (!rides) place_in_subspace(along, whole ? 0 : v_image_);
   const View applied_to = fresh_cols > 0 ? columns(sigma_s_, fresh, fresh_cols) : product_.image();
   point_.data.overwritten = h_.allFinite() || applied == 0 || !space_.is_poisoned(applied_to);
   return certify(rides ? 1 : std::max(1.0, v_error_));
 }
 
-// All in one reduction, though m is needed only if a step follows.
+// All in one reduction, though m is needed only if a step follows. What the products of [P, V] show of each other is
+// known in coordinates, where those are finer than blocks: V are Ritz vectors of the S before, P is orthonormal to
+// them.
 template <Space S>
-void RitzSolver<S>::make_pencil(Index fresh, Index fresh_cols) {
-  const ConstView s = columns(s_, 0, cols()), sigma_s = columns(sigma_s_, 0, cols());
-  const ConstView image = columns(sigma_s_, fresh, fresh_cols), y = y_;
-  Small of_image, of_y;
-  const GramRequest<ConstView> requests[] = {{s, sigma_s, h_}, {s, m_}, {image, of_image}, {y, of_y}};
-  space_.grams(requests);
-  y_squared_ = of_y.trace();
+Small RitzSolver<S>::make_pencil(Index fresh_cols) {
+  const Index all = cols(), at = all - fresh_cols;
+  const bool is_known = ritz_detail::is_finer_than_blocks<Scalar> && at > 0;
+  const Index known = is_known ? at : 0;
+  const ConstView s = columns(s_, begin_, all), image = columns(sigma_s_, begin_ + at, fresh_cols), y = y_;
+  const ConstView v_and_q = columns(s_, begin_ + p_cols_, v_cols_ + q_cols_);
+  Small of_new, back, of_image, of_y, along_y;
+  const GramRequest<ConstView> requests[] = {{s, columns(sigma_s_, begin_ + known, all - known), of_new},
+                                             {s, m_},
+                                             {image, of_image},
+                                             {v_and_q, y, along_y},
+                                             {y, of_y},
+                                             {q(), sigma_v(), back}};
+  space_.grams(std::span(requests).first(is_known ? 6 : 5));
+  if (is_known) {
+    h_.setZero(all, all);
+    h_.topLeftCorner(p_cols_, p_cols_) = p_energy_;
+    h_.diagonal().segment(p_cols_, v_cols_) = theta_;
+    h_.rightCols(fresh_cols) = of_new;
+    h_.bottomLeftCorner(fresh_cols, p_cols_) = of_new.topRows(p_cols_).transpose();
+    h_.block(at, p_cols_, fresh_cols, v_cols_) = back;  // an operator that is not symmetric shows here
+  } else {
+    h_ = std::move(of_new);
+  }
+  y_squared_ = static_cast<double>(of_y.diagonal().template cast<long double>().sum());  // as make_basis does
   fresh_image_ = 0;
-  if (fresh_cols == 0) return;
+  if (fresh_cols == 0) return along_y;
   fresh_image_ = std::sqrt(of_image.diagonal().maxCoeff());
   // Squares overflow before lengths do.
   if (!of_image.diagonal().allFinite()) fresh_image_ = space_.column_norms(image).maxCoeff();
+  return along_y;
 }
 
 template <Space S>
-void RitzSolver<S>::cut_pencil() {
-  h_ = h_.topLeftCorner(cols(), cols()).eval();
-  m_ = m_.topLeftCorner(cols(), cols()).eval();
+void RitzSolver<S>::give_up_previous() {
+  begin_ += std::exchange(p_cols_, 0);
 }
 
-// Y = S inside for S = [V, Q], which is orthonormal: theta = S'Sigma S, and the coordinates are those of Y in S.
+// Y = S x for S = [V, Q]: theta = S'Sigma S, and the coordinates are x = (S'S)^(-1) S'Y, where S'S is I to storage.
 template <Space S>
-void RitzSolver<S>::place_in_subspace(const Small& inside, double known_image) {
-  const Index cols = inside.rows();
+void RitzSolver<S>::place_in_subspace(const Small& along, double known_image) {
+  const Index cols = along.rows();
+  const Small inside = 2 * along - m_.bottomRightCorner(cols, cols) * along;
   point_.basis = Basis();
   point_.basis.cols = cols;
   point_.basis.r = inside;
   point_.basis.y_squared = y_squared_;
-  point_.data.theta = h_.topLeftCorner(cols, cols);
+  point_.data.theta = h_.bottomRightCorner(cols, cols);
   point_.data.coordinates = inside;
   point_.data.target_norm = std::max(known_image, fresh_image_);
   point_.data.seen_trace = point_.data.theta.trace();
@@ -267,39 +302,68 @@ std::optional<Status> RitzSolver<S>::certify(double noise) {
   return std::nullopt;
 }
 
-// The leading Ritz pairs of [V, Q, P]. A block that makes the basis dependent to rounding is given up: P, then Q.
+// The leading Ritz pairs of [P, V, Q]. A block that makes the basis dependent to rounding is given up: P, then Q.
 template <Space S>
 bool RitzSolver<S>::project(Index count, RitzPairs& pairs) {
   while (!ritz_pairs(h_, m_, count, pairs)) {
     if (p_cols_ + q_cols_ == 0) return false;
-    (p_cols_ > 0 ? p_cols_ : q_cols_) = 0;
-    cut_pencil();
+    if (p_cols_ > 0) {
+      cut_previous();
+    } else {
+      q_cols_ = 0;
+      h_ = h_.topLeftCorner(v_cols_, v_cols_).eval();
+      m_ = m_.topLeftCorner(v_cols_, v_cols_).eval();
+    }
   }
   return true;
 }
 
-// The rounding of Sigma S c, in units of that of fresh products: rounding adds up as squares do.
+// P, out of the pencil too.
 template <Space S>
-double RitzSolver<S>::combined_error(const Small& c) const {
+void RitzSolver<S>::cut_previous() {
+  give_up_previous();
+  h_ = h_.bottomRightCorner(cols(), cols()).eval();
+  m_ = m_.bottomRightCorner(cols(), cols()).eval();
+}
+
+// The rounding of the columns of Sigma S c, in units of that of fresh products: rounding adds up as squares do.
+template <Space S>
+SmallVector RitzSolver<S>::combined_errors(const Small& c) const {
   const double v = std::max(1.0, v_error_);
-  SmallVector squares = v * v * c.topRows(v_cols_).colwise().squaredNorm();
-  squares += c.middleRows(v_cols_, q_cols_).colwise().squaredNorm().transpose();
-  if (p_cols_ > 0) squares += (p_errors_.asDiagonal() * c.bottomRows(p_cols_)).colwise().squaredNorm().transpose();
-  return std::sqrt(squares.maxCoeff() + 0.25);  // and the rounding of the combination itself
+  SmallVector squares = v * v * c.middleRows(p_cols_, v_cols_).colwise().squaredNorm().transpose();
+  squares += c.bottomRows(q_cols_).colwise().squaredNorm().transpose();
+  if (p_cols_ > 0) squares += (p_errors_.asDiagonal() * c.topRows(p_cols_)).colwise().squaredNorm().transpose();
+  return (squares.array() + 0.25).sqrt().matrix();  // and the rounding of the combination itself
 }
 
 // Whether P adds more to the leading Ritz values than the rounding that comes with it.
 template <Space S>
 bool RitzSolver<S>::is_worth_its_rounding(const RitzPairs& pairs) const {
-  const double error = combined_error(pairs.vectors);
+  const double error = combined_errors(pairs.vectors).maxCoeff();
   if (error <= ritz_detail::suspicious_error) return true;
   if (error > ritz_detail::most_error<Scalar>) return false;
   const Index rest = v_cols_ + q_cols_;
   RitzPairs without;
-  if (!ritz_pairs(h_.topLeftCorner(rest, rest), m_.topLeftCorner(rest, rest), rank_, without)) return true;
+  if (!ritz_pairs(h_.bottomRightCorner(rest, rest), m_.bottomRightCorner(rest, rest), rank_, without)) return true;
   const Index count = std::min({rank_, pairs.values.size(), without.values.size()});
   const double gain = pairs.values.head(count).sum() - without.values.head(count).sum();
   return gain > static_cast<double>(rank_) * error * product_.energy_noise() * point_.data.target_norm;
+}
+
+// [P, V] <- S [c_P, c], and their products by the same combination.
+template <Space S>
+void RitzSolver<S>::turn_to(const Small& c, const Small& c_p) {
+  Small both(cols(), c_p.cols() + c.cols());
+  both << c_p, c;
+  if (ritz_detail::is_finer_than_blocks<Scalar>) p_energy_ = energies(h_, c_p);
+  const SmallVector p_errors = combined_errors(c_p);
+  v_error_ = combined_errors(c).maxCoeff();
+  p_errors_ = p_errors;
+  multiply(space_, columns(s_, begin_, cols()), both, columns(s_, 0, both.cols()));
+  multiply(space_, columns(sigma_s_, begin_, cols()), both, columns(sigma_s_, 0, both.cols()));
+  begin_ = q_cols_ = 0;
+  p_cols_ = c_p.cols();
+  v_cols_ = c.cols();
 }
 
 template <Space S>
@@ -310,29 +374,26 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   if (!project(wide ? cols() : width_, pairs)) return not_finite;
   // P is given up too where it would carry more rounding into V than it is worth.
   if (p_cols_ > 0 && !is_worth_its_rounding(pairs)) {
-    p_cols_ = 0;
-    cut_pencil();
-    m_ = gram(space_, columns(s_, 0, cols()));  // a corner has not the same last bits
+    cut_previous();
     if (!project(wide ? cols() : width_, pairs)) return not_finite;
   }
   const double noise = std::max(1.0, v_error_) * product_.energy_noise() * point_.data.target_norm;
 
-  // V <- S c, Sigma V <- Sigma S c; the old V is the next P, unless the new one is but a rotation of it. For the last
-  // report c is all of the Ritz vectors.
-  previous_cols_ = q_cols_ + p_cols_ > 0 ? v_cols_ : 0;
-  space_.copy(columns(s_, 0, previous_cols_), columns(previous_, 0, previous_cols_));
-  space_.copy(columns(sigma_s_, 0, previous_cols_), columns(sigma_previous_, 0, previous_cols_));
-  previous_error_ = v_error_;
-  v_error_ = combined_error(pairs.vectors);
-  const Index all = cols();
-  v_cols_ = pairs.vectors.cols();
-  multiply(space_, columns(s_, 0, all), pairs.vectors, v());
-  multiply(space_, columns(sigma_s_, 0, all), pairs.vectors, sigma_v());
-  q_cols_ = p_cols_ = 0;
+  // For the last report c is all of the Ritz vectors, and no P is needed.
+  turn_to(pairs.vectors, last ? Small(cols(), 0) : previous_directions(pairs.vectors));
 
   Small k, inner;
-  const GramRequest<ConstView> requests[] = {{sigma_v(), sigma_v(), k}, {sigma_v(), y_, inner}};
-  space_.grams(requests);
+  const ConstView image = sigma_v(), y = y_;
+  const ConstView before = columns(s_, 0, p_cols_ + v_cols_);
+  if (!last) {
+    q_cols_ = v_cols_;
+    space_.subtract_scaled(image, v(), pairs.values, q());
+  }
+  const ConstView rest = q();
+  q_cols_ = 0;
+  const GramRequest<ConstView> requests[] = {
+      {image, k}, {image, y, inner}, {rest, rest_gram_}, {before, rest, rest_along_}};
+  space_.grams(std::span(requests).first(last ? 2 : 4));
   theta_ = pairs.values;
   v_image_ = std::sqrt(k.diagonal().maxCoeff());
   if (!k.diagonal().allFinite()) v_image_ = space_.column_norms(sigma_v()).maxCoeff();
@@ -352,9 +413,10 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   Small turn, turned = polish.a;
   if (closest_orthogonal(polish.a.transpose() * inner, turn)) turned = polish.a * turn;
   multiply(space_, sigma_v(), turned, next_);
+  of_y_ = std::move(turned);
   const double bound = std::max(0.0, recorder_.target_trace() - polish.captured);
   ritz_objective_ = std::max(0.0, recorder_.target_trace() - ritz);
-  const double step_squared = space_.blend_norms(y_, next_).difference_squared;
+  const double step_squared = measure_step(k, inner);
   // What was left out as rounding may cost more than the polish gains: the bound then says what is promised. Where that
   // is a loss, and the subspace holds nothing better, the run is at rounding level.
   const double promised = std::min(polished, objective_ - bound);
@@ -363,6 +425,21 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   if (!moved && promised < -rounding_of_sums && objective_ - ritz_objective_ <= rounding_of_sums)
     return {std::nullopt, Status::converged, "no step descends by more than rounding"};
   return {StepMade{1, step_squared, promised, bound}};
+}
+
+// ||next - Y||^2, and ||next||^2. Where blocks are coarser than sums in double, what these leave of the difference is
+// below the rounding of blocks.
+template <Space S>
+double RitzSolver<S>::measure_step(const Small& k, const Small& inner) {
+  BlendNorms norms;
+  if (ritz_detail::is_finer_than_blocks<Scalar>) {
+    norms.b_squared = of_y_.cwiseProduct(k * of_y_).sum();
+    norms.difference_squared = std::max(0.0, norms.b_squared - 2 * of_y_.cwiseProduct(inner).sum() + y_squared_);
+  } else {
+    norms = space_.blend_norms(y_, next_);
+  }
+  y_squared_ = norms.b_squared;
+  return norms.difference_squared;
 }
 
 // The step that promised nothing did not descend. There is no shorter one: the best of the subspace was taken.

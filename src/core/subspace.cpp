@@ -58,15 +58,56 @@ Small remaining_directions(const Small& c, const Small& gram, double drop) {
   return all;
 }
 
+Small new_directions(const Small& c, const Small& gram, double drop, double rounding) {
+  const Small first = orthonormalising_coefficients(gram, drop, Drop::relative);
+  Small turn = remaining_directions(kernels::times(c, first), energies(gram, first), rounding);
+  Small all(c.rows() + gram.rows(), turn.cols());
+  all << turn.topRows(c.rows()), kernels::times(first, turn.bottomRows(first.cols()));
+  return all;
+}
+
+double left_squared(const Small& c, const Small& gram, const Small& t, const Small& a) {
+  // x beyond s has the Gram matrix g; q'x a = t'g a, and a - t (q'x a) is what q leaves of a.
+  const Small g = gram - kernels::transposed_times(c, c);
+  const Small left = a - kernels::times(t, kernels::transposed_times(t, kernels::times(g, a)));
+  return std::max(0.0, left.cwiseProduct(kernels::times(g, left)).sum());
+}
+
+Small columns_beyond(const Small& c, const Small& m, Index first, Index count, double drop) {
+  // Cholesky's or eigenvectors' rounding, stretched by what may be as short as `drop`; a second round takes it out.
+  constexpr double fine = 1e-4;
+  Small turn = remaining_directions(kernels::transposed_times(c, m.middleCols(first, count)),
+                                    m.block(first, first, count, count), drop);
+  Small x = kernels::times(c, turn.topRows(c.cols()));
+  x.middleRows(first, count) += turn.bottomRows(count);
+  if (drop >= fine || x.cols() == 0) return x;
+  const Small image = kernels::times(m, x);
+  turn = remaining_directions(kernels::transposed_times(c, image), kernels::transposed_times(x, image), drop);
+  return kernels::times(c, turn.topRows(c.cols())) + kernels::times(x, turn.bottomRows(x.cols()));
+}
+
+Small energies(const Small& h, const Small& x) {
+  return kernels::transposed_times(x, kernels::times(h, x));
+}
+
 bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out) {
   if (!h.allFinite() || !m.allFinite()) return false;
+  const Small symmetric = 0.5 * (h + kernels::transposed(h));
+  Small vectors;
+  // Of m = I + E to rounding m^(-1/2) is I - E/2.
+  const Small off = m - Small::Identity(m.rows(), m.cols());
+  if (off.squaredNorm() <= static_cast<double>(m.rows()) * std::numeric_limits<double>::epsilon()) {
+    const Small moved = kernels::times(off, symmetric);
+    if (!few_leading_eigenpairs(symmetric - 0.5 * (moved + kernels::transposed(moved)), count, out.values, vectors))
+      return false;
+    out.vectors = vectors - 0.5 * kernels::times(off, vectors);
+    return true;
+  }
   Small lower;
   if (!lower_cholesky(m, lower)) return false;
   // L^(-1) h L^(-T)
   const Small inverse = lower_inverse(lower);
-  const Small half = kernels::times(inverse, 0.5 * (h + kernels::transposed(h)));
-  const Small reduced = kernels::times_transposed(half, inverse);
-  Small vectors;
+  const Small reduced = kernels::times_transposed(kernels::times(inverse, symmetric), inverse);
   if (!few_leading_eigenpairs(0.5 * (reduced + kernels::transposed(reduced)), count, out.values, vectors)) return false;
   out.vectors = kernels::transposed_times(inverse, vectors);
   return true;

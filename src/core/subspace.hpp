@@ -27,6 +27,19 @@ ITSPACE_API Small orthonormalising_coefficients(Small gram, double drop, Drop ki
 // where `drop` is far above the rounding that s is orthonormal to.
 ITSPACE_API Small remaining_directions(const Small& c, const Small& gram, double drop);
 
+// The same for an x whose part along s is rounding: first x by itself, scaled to length one and dropped as by
+// Drop::relative, then of what is left the directions that are beyond s by more than `rounding` (squared). In
+// coordinates both, so that it is for blocks of less precision than double.
+ITSPACE_API Small new_directions(const Small& c, const Small& gram, double drop, double rounding);
+// ||x a||^2 beyond [s, q], for a q of these directions whose coefficients on x are t.
+ITSPACE_API double left_squared(const Small& c, const Small& gram, const Small& t, const Small& a);
+
+// The same where everything is known in coordinates of a basis with Gram matrix m: an m-orthonormal basis of `count` of
+// its columns from `first` on, beyond the m-orthonormal columns of c. However short they were beyond c, the result has
+// columns of length one.
+ITSPACE_API Small columns_beyond(const Small& c, const Small& m, Index first, Index count, double drop);
+ITSPACE_API Small energies(const Small& h, const Small& x);  // x'h x
+
 // The pencil (h, m): h = S'Sigma S, m = S'S. Ritz pairs with values descending and m-orthonormal vectors, the leading
 // `count`. False where m is not positive definite or a number is not finite.
 struct RitzPairs {

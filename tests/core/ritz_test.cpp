@@ -159,6 +159,41 @@ TYPED_TEST(Ritz, DegenerateStarts) {
   }
 }
 
+// Kept products are combined by orthonormal coefficients: their rounding adds up as squares do, and the rows say so.
+TYPED_TEST(Ritz, KeptProductsGatherLittleRounding) {
+  using Scalar = TypeParam;
+  const auto p = make_problem<Scalar>({.dim = 150, .rank = 4, .seed = 2});
+  const DenseTarget<Scalar> target(p.sigma);
+  const auto result = ritz<Scalar>(target, p.start, 40, 2, false);
+  ASSERT_FALSE(failed(result.status())) << result.trace.reason;
+  for (std::size_t k = 0; k < result.trace.steps.size(); ++k) {
+    const Step& step = result.trace.steps[k];
+    EXPECT_NEAR(step.objective, double(p.oracle.objective(wide(result.iterates[k]))), step.resolution) << "step " << k;
+    EXPECT_LE(step.resolution, 3 * result.trace.steps[1].resolution * std::sqrt(1 + 0.25 * double(k))) << "step " << k;
+  }
+}
+
+// What is known of V is not measured again; an operator that ceases to be symmetric shows in what is new.
+TYPED_TEST(Ritz, FindsAnOperatorThatCeasesToBeSymmetric) {
+  using Scalar = TypeParam;
+  const auto p = make_problem<Scalar>({.dim = 60, .rank = 4, .seed = 3});
+  struct Changing {
+    const Block<Scalar>& sigma;
+    mutable Index applies = 0;
+    Index dim() const { return sigma.rows(); }
+    double trace() const { return double(sigma.trace()); }
+    void apply(const ConstBlockView<Scalar>& y, BlockView<Scalar> out) const {
+      Block<Scalar> used = sigma;
+      if (++applies > 2) used.template triangularView<Eigen::StrictlyUpper>() = Scalar(1.5) * sigma;
+      out = used * y;
+    }
+  };
+  const Changing target{p.sigma};
+  const auto result = ritz<Scalar>(target, p.start, 6, 2, false);
+  EXPECT_EQ(result.status(), Status::not_a_covariance) << name(result.status()) << ", " << result.trace.reason;
+  EXPECT_EQ(target.applies, 3);
+}
+
 TEST(RitzOptions, RefusesWhatBelongsToThePapersStep) {
   const auto p = make_problem<double>({.dim = 10, .rank = 2});
   const DenseTarget<double> target(p.sigma);

@@ -13,6 +13,7 @@
 #include <Eigen/QR>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace itspace {
 namespace {
@@ -55,25 +56,85 @@ TEST(Subspace, TheRestOfABlockBeyondAnother) {
   EXPECT_LE((beyond - rest * (rest.transpose() * beyond)).norm(), 1e-9 * x.norm());
 }
 
+// Of a block that lies nearly beyond s: its own near-dependent directions are dropped, and those that lie mostly in s.
+TEST(Subspace, NewDirectionsInOneProduct) {
+  const Index d = 60, s_cols = 10, x_cols = 6;
+  const Small all = orthonormal(d, s_cols + x_cols, 5), s = all.leftCols(s_cols), rest = all.rightCols(x_cols);
+  Small x =
+      rest * normal(x_cols, x_cols, 6) * SmallVector::LinSpaced(x_cols, -6, 0).array().exp().matrix().asDiagonal();
+  x += 1e-7 * s * normal(s_cols, x_cols, 7);
+  Small both(d, s_cols + x_cols);
+  const auto directions = [&](const Small& block) {
+    both << s, block;
+    return new_directions(s.transpose() * block, block.transpose() * block, 1e-5, 0.25);
+  };
+  const Small turn = directions(x), q = both * turn;
+  ASSERT_EQ(turn.cols(), x_cols);
+  EXPECT_LE((q.transpose() * q - Small::Identity(x_cols, x_cols)).norm(), 1e-10);
+  EXPECT_LE((s.transpose() * q).norm(), 1e-10);
+
+  Small along_s = x, dependent = x;
+  along_s.col(2) = s.col(1) + 0.1 * rest.col(2);
+  EXPECT_EQ(directions(along_s).cols(), x_cols - 1);
+  dependent.col(2) = dependent.col(1) + 1e-3 * dependent.col(1).norm() * rest.col(4);
+  const Small fewer = directions(dependent), fewer_q = both * fewer;
+  ASSERT_EQ(fewer.cols(), x_cols - 1);
+
+  // What they leave of a combination of the block's columns, also where one was dropped.
+  const Small a = normal(x_cols, 3, 8);
+  const auto left = [&](const Small& block, const Small& made, const Small& t) {
+    Small image = block * a;
+    image -= s * (s.transpose() * image);
+    image -= made * (made.transpose() * image);
+    return std::pair(image.squaredNorm(), left_squared(s.transpose() * block, block.transpose() * block, t, a));
+  };
+  const auto [none, said_none] = left(x, q, turn.bottomRows(x_cols));
+  EXPECT_LE(said_none, 1e-20 * x.squaredNorm());
+  EXPECT_LE(none, 1e-20 * x.squaredNorm());
+  const auto [some, said] = left(dependent, fewer_q, fewer.bottomRows(x_cols));
+  EXPECT_GT(some, 1e-14 * dependent.squaredNorm());
+  EXPECT_NEAR(said, some, 1e-3 * some);
+}
+
+// However little some columns of the basis are beyond c, what is kept of them is orthonormal.
+TEST(Subspace, ColumnsBeyondAnotherBasis) {
+  const Index n = 12, count = 4;
+  const Small m = with_spectrum(SmallVector::LinSpaced(n, 0.7, 1.3), 3);
+  for (const double angle : {1.0, 1e-1, 1e-2, 1e-4})
+    for (const double drop : {1e-2, 1e-7}) {
+      Small c = normal(n, count, 4) * angle;
+      c.middleRows(5, count) += Small::Identity(count, count);
+      c = c * orthonormalising_coefficients(c.transpose() * m * c, 1e-12, Drop::absolute);
+      const Small along = c.transpose() * m.middleCols(5, count);
+      const SmallVector left =
+          Eigen::SelfAdjointEigenSolver<Small>(m.block(5, 5, count, count) - along.transpose() * along).eigenvalues();
+      const Small x = columns_beyond(c, m, 5, count, drop);
+      EXPECT_EQ(x.cols(), (left.array() > drop).count()) << angle << ", " << drop;
+      EXPECT_LE((x.transpose() * m * x - Small::Identity(x.cols(), x.cols())).norm(), 1e-12) << angle << ", " << drop;
+      EXPECT_LE((c.transpose() * m * x).norm(), 1e-12) << angle << ", " << drop;
+    }
+}
+
 TEST(Subspace, RitzPairsOfAPencil) {
   for (const Index n : {1, 7, 40})
-    for (const Index count : {Index(1), (n + 2) / 3, n, n + 5}) {
-      SmallVector values(n), near_one(n);
-      for (Index i = 0; i < n; ++i) {
-        values(i) = std::pow(0.8, double(i));
-        near_one(i) = 1 + 0.3 * std::cos(double(i));
+    for (const double off : {0.3, 1e-5, 1e-7, 1e-9, 0.0})
+      for (const Index count : {Index(1), (n + 2) / 3, n, n + 5}) {
+        SmallVector values(n), near_one(n);
+        for (Index i = 0; i < n; ++i) {
+          values(i) = std::pow(0.8, double(i));
+          near_one(i) = 1 + off * std::cos(double(i));
+        }
+        const Small h = with_spectrum(values, 8), m = with_spectrum(near_one, 9);
+        RitzPairs pairs;
+        ASSERT_TRUE(ritz_pairs(h, m, count, pairs));
+        const Index found = std::min(count, n);
+        const SmallVector expected = Eigen::GeneralizedSelfAdjointEigenSolver<Small>(h, m).eigenvalues().reverse();
+        ASSERT_EQ(pairs.values.size(), found);
+        const double unit = 100 * double(n) * eps64;
+        EXPECT_LE((pairs.values - expected.head(found)).cwiseAbs().maxCoeff(), unit);
+        EXPECT_LE((pairs.vectors.transpose() * m * pairs.vectors - Small::Identity(found, found)).norm(), unit);
+        EXPECT_LE((h * pairs.vectors - m * pairs.vectors * pairs.values.asDiagonal()).norm(), unit);
       }
-      const Small h = with_spectrum(values, 8), m = with_spectrum(near_one, 9);
-      RitzPairs pairs;
-      ASSERT_TRUE(ritz_pairs(h, m, count, pairs));
-      const Index found = std::min(count, n);
-      const SmallVector expected = Eigen::GeneralizedSelfAdjointEigenSolver<Small>(h, m).eigenvalues().reverse();
-      ASSERT_EQ(pairs.values.size(), found);
-      const double unit = 100 * double(n) * eps64;
-      EXPECT_LE((pairs.values - expected.head(found)).cwiseAbs().maxCoeff(), unit);
-      EXPECT_LE((pairs.vectors.transpose() * m * pairs.vectors - Small::Identity(found, found)).norm(), unit);
-      EXPECT_LE((h * pairs.vectors - m * pairs.vectors * pairs.values.asDiagonal()).norm(), unit);
-    }
   RitzPairs pairs;
   EXPECT_FALSE(ritz_pairs(Small::Identity(3, 3), Small::Zero(3, 3), 1, pairs));
 }
