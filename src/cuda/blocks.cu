@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is done value by value, and the product of a block with a small matrix.
+// What is done value by value.
 #include "cuda/launch.cuh"
 
 namespace itspace::cuda::kernels {
@@ -16,91 +16,6 @@ struct Nothing {
 void check_compiled_for_this_device() {
   cudaFuncAttributes attributes{};
   check(cudaFuncGetAttributes(&attributes, for_each_value<Nothing>), "loading the kernels");
-}
-
-namespace {
-
-// A block of threads holds so many values of `a` on the chip.
-constexpr Index chip_bytes = 48 * 1024;
-constexpr Index most_rows_on_chip = 32;
-constexpr int rows_per_thread = 4;
-constexpr Index wanted_blocks = 256;
-
-// out rows [first, first + rows) = a m. The rows of `a` are read whole before one of `out` is written, so that the two
-// may share memory; where they do not share, rows that do not fit on the chip are read where they are.
-template <class T, bool on_chip>
-__global__ void multiply_rows(In<T> a, const double* __restrict__ m, Out<T> out, bool add, int rows_per_block) {
-  extern __shared__ double chip[];
-  T* held = reinterpret_cast<T*>(chip);
-  const Index first = static_cast<Index>(blockIdx.x) * rows_per_block;
-  const int rows = static_cast<int>(a.rows - first < rows_per_block ? a.rows - first : rows_per_block);
-  const Index p = a.cols, q = out.cols;
-  if (on_chip) {
-    for (Index e = threadIdx.x; e < rows * p; e += blockDim.x) {
-      const Index i = e / p, k = e - i * p;
-      held[e] = a.data[(first + i) * a.stride + k];
-    }
-    __syncthreads();
-  }
-  const Index groups = (rows + rows_per_thread - 1) / rows_per_thread;
-  for (Index e = threadIdx.x; e < groups * q; e += blockDim.x) {
-    const Index j = e % q;
-    const int i0 = static_cast<int>(e / q) * rows_per_thread;
-    double sum[rows_per_thread] = {};
-    const T* row[rows_per_thread];
-#pragma unroll
-    for (int i = 0; i < rows_per_thread; ++i) {
-      const int known = i0 + i < rows ? i0 + i : rows - 1;
-      row[i] = on_chip ? held + known * p : a.data + (first + known) * a.stride;
-    }
-    for (Index k = 0; k < p; ++k) {
-      const double factor = m[k * q + j];
-#pragma unroll
-      for (int i = 0; i < rows_per_thread; ++i) sum[i] = fma(static_cast<double>(row[i][k]), factor, sum[i]);
-    }
-#pragma unroll
-    for (int i = 0; i < rows_per_thread; ++i) {
-      if (i0 + i >= rows) break;
-      T* to = out.data + (first + i0 + i) * out.stride + j;
-      *to = static_cast<T>(add ? static_cast<double>(*to) + sum[i] : sum[i]);
-    }
-  }
-}
-
-// Whether rows of the two may be in the same memory.
-template <class T>
-bool share_memory(In<T> a, Out<T> out) {
-  const T* a_end = a.data + (a.rows - 1) * a.stride + a.cols;
-  const T* out_end = out.data + (out.rows - 1) * out.stride + out.cols;
-  return a.data < out_end && out.data < a_end;
-}
-
-}  // namespace
-
-template <class T>
-bool multiply(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
-  if (out.rows <= 0 || out.cols <= 0) return true;
-  const Index row_bytes = a.cols * static_cast<Index>(sizeof(T));
-  constexpr auto what = "launching a product with a small matrix";
-  if (row_bytes > chip_bytes) {
-    if (share_memory(a, out)) return false;
-    const int rows = rows_per_thread;
-    multiply_rows<T, false>
-        <<<static_cast<unsigned>(over(a.rows, rows)), threads_per_block, 0, stream>>>(a, m, out, add, rows);
-    check_launch(what);
-    return true;
-  }
-  Index rows = row_bytes > 0 ? chip_bytes / row_bytes : most_rows_on_chip;
-  if (rows > most_rows_on_chip) rows = most_rows_on_chip;
-  // Enough blocks to fill the device, and no more rows than the threads of a block can work on at a time.
-  while (rows > rows_per_thread &&
-         (over(rows, rows_per_thread) * out.cols > 2 * threads_per_block || over(a.rows, rows) < wanted_blocks))
-    rows /= 2;
-  multiply_rows<T, true>
-      <<<static_cast<unsigned>(over(a.rows, rows)), threads_per_block, static_cast<std::size_t>(rows * row_bytes),
-         stream>>>(a, m, out, add, static_cast<int>(rows));
-  check_launch(what);
-  return true;
 }
 
 namespace {
@@ -264,7 +179,6 @@ void add_diagonal(cudaStream_t stream, const double* diagonal, double constant, 
 }
 
 #define ITSPACE_INSTANTIATE(T)                                                                   \
-  template bool multiply<T>(cudaStream_t, In<T>, const double*, Out<T>, bool);                   \
   template void blend<T>(cudaStream_t, In<T>, In<T>, double, Out<T>);                            \
   template void scale_columns<T>(cudaStream_t, const double*, Out<T>);                           \
   template void subtract_scaled<T>(cudaStream_t, In<T>, In<T>, const double*, Out<T>);           \
