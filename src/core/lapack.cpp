@@ -2,10 +2,10 @@
 #include "core/lapack.hpp"
 
 #include "kernels/pool.hpp"
-#include "kernels/small_dense.hpp"
 #include "kernels/small_eigen.hpp"
 #include "kernels/small_products.hpp"
 #include "kernels/small_svd.hpp"
+#include "kernels/small_triangles.hpp"
 
 #include "core/require.hpp"
 
@@ -67,8 +67,8 @@ void must_be_done(lapack_int info, const char* routine) {
 // each other in every panel, and on a busy machine for a time slice each.
 constexpr Index small_enough = 128;
 
-// Cholesky factors and inverses of triangles up to this size are our own.
-constexpr Index in_cache = 512;
+// Cholesky factors and inverses of triangles up to this size are our own, which have our threads.
+constexpr Index in_cache = 2048;
 
 // LAPACK has one thread of BLAS for matrices of so many entries. Its reductions make products with a vector for each
 // column, and all threads wait for each other after each: on a busy machine, where every wait may take a time slice, a
@@ -302,27 +302,26 @@ bool cholesky(Small& a) {
 }
 
 bool lower_cholesky(const Small& a, Small& lower) {
-  const Index n = a.rows();
+  if (a.rows() <= in_cache) return kernels::cholesky_factor(a, lower);
   lower = a;
-  if (n <= in_cache) {
-    if (!kernels::small_cholesky(n, lower.data(), n)) return false;
-    lower.triangularView<Eigen::StrictlyUpper>().setZero();
-    return true;
-  }
   return cholesky(lower);
 }
 
 Small lower_inverse(const Small& lower) {
+  Small inverse;
+  lower_inverse_into(lower, inverse);
+  return inverse;
+}
+
+void lower_inverse_into(const Small& lower, Small& inverse) {
   const Index n = lower.rows();
   if (n <= in_cache) {
-    Small inverse(n, n);
-    kernels::small_lower_inverse(n, lower.data(), n, inverse.data(), n);
-    return inverse;
+    kernels::invert_triangle(lower, inverse);
+    return;
   }
-  Small inverse = lower;
+  inverse = lower;
   const Calm calm(n, n);
   must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'L', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
-  return inverse;
 }
 
 Small pivoted_cholesky(const Small& a, double tolerance) {

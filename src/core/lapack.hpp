@@ -57,6 +57,7 @@ bool cholesky(Small& a);
 // The same beside a, and the inverse of an L, its upper triangle zero too.
 bool lower_cholesky(const Small& a, Small& lower);
 Small lower_inverse(const Small& lower);
+void lower_inverse_into(const Small& lower, Small& inverse);
 // A factor (n x rank, rows in the order of a) of a positive semidefinite a, by Cholesky with complete pivoting down to
 // pivots of `tolerance`. Reads the lower triangle.
 Small pivoted_cholesky(const Small& a, double tolerance);

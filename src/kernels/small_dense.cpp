@@ -267,43 +267,25 @@ HWY_INLINE void transpose_block(const Scalar* HWY_RESTRICT from, Index from_stri
     for (Index l = 0; l < block; ++l) to[l + k * to_stride] = from[k + l * from_stride];
 }
 
-void transpose(Index rows, Index cols, const double* a, double* out) {
+template <class Scalar>
+HWY_INLINE void transpose_of(Index rows, Index cols, const Scalar* a, Index a_stride, Scalar* out, Index out_stride) {
   for (Index j = 0; j < cols; j += block)
     for (Index i = 0; i < rows; i += block) {
-      const double* from = a + i + j * rows;
-      double* to = out + j + i * cols;
+      const Scalar* from = a + i + j * a_stride;
+      Scalar* to = out + j + i * out_stride;
       if (i + block <= rows && j + block <= cols) {
-        transpose_block(from, rows, to, cols);
+        transpose_block(from, a_stride, to, out_stride);
       } else {
         for (Index k = 0; k < std::min(block, rows - i); ++k)
-          for (Index l = 0; l < std::min(block, cols - j); ++l) to[l + k * cols] = from[k + l * rows];
+          for (Index l = 0; l < std::min(block, cols - j); ++l) to[l + k * out_stride] = from[k + l * a_stride];
       }
     }
 }
-
-template <class Scalar>
-void mirror_of(Index n, Scalar* a) {
-  for (Index j = 0; j < n; j += block) {
-    const Index cols = std::min(block, n - j);
-    for (Index k = 0; k < cols; ++k)
-      for (Index l = k + 1; l < cols; ++l) a[j + k + (j + l) * n] = a[j + l + (j + k) * n];
-    for (Index i = j + block; i < n; i += block) {
-      const Scalar* from = a + i + j * n;
-      Scalar* to = a + j + i * n;
-      if (i + block <= n) {
-        transpose_block(from, n, to, n);
-      } else {
-        for (Index k = 0; k < n - i; ++k)
-          for (Index l = 0; l < block; ++l) to[l + k * n] = from[k + l * n];
-      }
-    }
-  }
+void transpose(Index rows, Index cols, const double* a, Index a_stride, double* out, Index out_stride) {
+  transpose_of(rows, cols, a, a_stride, out, out_stride);
 }
-void mirror(Index n, double* a) {
-  mirror_of(n, a);
-}
-void single_mirror(Index n, float* a) {
-  mirror_of(n, a);
+void single_transpose(Index rows, Index cols, const float* a, Index a_stride, float* out, Index out_stride) {
+  transpose_of(rows, cols, a, a_stride, out, out_stride);
 }
 
 void power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
@@ -335,8 +317,7 @@ HWY_EXPORT(cholesky);
 HWY_EXPORT(lower_inverse);
 HWY_EXPORT(power);
 HWY_EXPORT(transpose);
-HWY_EXPORT(mirror);
-HWY_EXPORT(single_mirror);
+HWY_EXPORT(single_transpose);
 
 void small_product(const SmallProduct<double>& p) {
   HWY_DYNAMIC_DISPATCH(product)(p);
@@ -350,14 +331,11 @@ bool small_cholesky(Index n, double* a, Index stride) {
 void small_lower_inverse(Index n, const double* l, Index l_stride, double* inverse, Index inverse_stride) {
   HWY_DYNAMIC_DISPATCH(lower_inverse)(n, l, l_stride, inverse, inverse_stride);
 }
-void small_transpose(Index rows, Index cols, const double* a, double* out) {
-  HWY_DYNAMIC_DISPATCH(transpose)(rows, cols, a, out);
+void small_transpose(Index rows, Index cols, const double* a, Index a_stride, double* out, Index out_stride) {
+  HWY_DYNAMIC_DISPATCH(transpose)(rows, cols, a, a_stride, out, out_stride);
 }
-void small_mirror(Index n, double* a) {
-  HWY_DYNAMIC_DISPATCH(mirror)(n, a);
-}
-void small_mirror(Index n, float* a) {
-  HWY_DYNAMIC_DISPATCH(single_mirror)(n, a);
+void small_transpose(Index rows, Index cols, const float* a, Index a_stride, float* out, Index out_stride) {
+  HWY_DYNAMIC_DISPATCH(single_transpose)(rows, cols, a, a_stride, out, out_stride);
 }
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
   HWY_DYNAMIC_DISPATCH(power)(rows, cols, a, x, y, z);

@@ -34,12 +34,9 @@ bool small_cholesky(Index n, double* a, Index stride);
 // inverse = l^(-1), lower triangles both; above its diagonal `inverse` becomes zero.
 void small_lower_inverse(Index n, const double* l, Index l_stride, double* inverse, Index inverse_stride);
 
-// out = a', for a rows x cols matrix; both contiguous.
-void small_transpose(Index rows, Index cols, const double* a, double* out);
-
-// The lower triangle of the n x n matrix at `a` is copied to its upper one.
-void small_mirror(Index n, double* a);
-void small_mirror(Index n, float* a);
+// out = a', for a rows x cols matrix.
+void small_transpose(Index rows, Index cols, const double* a, Index a_stride, double* out, Index out_stride);
+void small_transpose(Index rows, Index cols, const float* a, Index a_stride, float* out, Index out_stride);
 
 // y = a'x and z = a y, for a rows x cols matrix.
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z);

@@ -14,14 +14,18 @@ namespace itspace::kernels {
 template <Storage Scalar>
 using SmallOf = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic>;
 
+// Those that return a matrix have a counterpart that fills one, in the memory that it has.
+//
 // a b
 Small times(const Small& a, const Small& b);
 // a b', which is as fast: these read `a` along its columns.
 Small times_transposed(const Small& a, const Small& b);
+void times_transposed_into(const Small& a, const Small& b, Small& out);
 // a'b, from a transposed copy of `a`.
 Small transposed_times(const Small& a, const Small& b);
 
 Small transposed(const Small& a);
+void transpose_into(const Small& a, Small& out);
 
 // out = a a', symmetric to the last bit, at half the work where a has many rows.
 template <Storage Scalar>

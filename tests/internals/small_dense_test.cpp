@@ -7,6 +7,8 @@
 #include "kernels/small_dense.hpp"
 #include "kernels/small_eigen.hpp"
 #include "kernels/small_products.hpp"
+#include "kernels/small_sweeps.hpp"
+#include "kernels/small_triangles.hpp"
 
 #include <itspace/random.hpp>
 #include <itspace/threads.hpp>
@@ -131,6 +133,106 @@ TEST(SmallDense, TrianglesAndTheirInverses) {
       EXPECT_LE((inverse * lower - Small::Identity(n, n)).norm(), 4 * size_of(n) * eps64 * inverse.norm());
     }
   });
+}
+
+// Large ones go by blocks, over the threads, and have the same bits whatever their number.
+TEST(SmallDense, LargeTrianglesAndTheirInverses) {
+  for (const Index n : {127, 128, 200, 257, 600}) {
+    SmallVector values(n);
+    for (Index i = 0; i < n; ++i) values(i) = std::pow(1e-4, size_of(i) / size_of(n));
+    Small a = with_spectrum(values, 4), lower, inverse, lower_of_one, inverse_of_one;
+    const Small symmetric = a;
+    a.triangularView<Eigen::StrictlyUpper>().setConstant(5);  // not read
+    ASSERT_TRUE(kernels::cholesky_factor(a, lower)) << n;
+    EXPECT_EQ(lower, Small(lower.triangularView<Eigen::Lower>())) << n;
+    EXPECT_LE((lower * lower.transpose() - symmetric).norm(), 4 * size_of(n) * eps64) << n;
+    kernels::invert_triangle(lower, inverse);
+    EXPECT_EQ(inverse, Small(inverse.triangularView<Eigen::Lower>())) << n;
+    EXPECT_LE((inverse * lower - Small::Identity(n, n)).norm(), 4 * size_of(n) * eps64 * inverse.norm()) << n;
+    const ThreadScope one(1);
+    ASSERT_TRUE(kernels::cholesky_factor(a, lower_of_one));
+    kernels::invert_triangle(lower_of_one, inverse_of_one);
+    EXPECT_EQ(lower_of_one, lower) << n;
+    EXPECT_EQ(inverse_of_one, inverse) << n;
+    for (const Index bad : {Index(0), n / 2, n - 1}) {
+      Small none = symmetric;
+      none(bad, bad) = bad % 2 == 0 ? -1 : std::numeric_limits<double>::quiet_NaN();
+      EXPECT_FALSE(kernels::cholesky_factor(none, lower)) << n << ", " << bad;
+    }
+  }
+}
+
+// What does not stay in cache is multiplied by BLAS, tile by tile.
+TEST(SmallDense, LargeProducts) {
+  using Single = kernels::SmallOf<float>;
+  constexpr double eps32 = std::numeric_limits<float>::epsilon();
+  for (const Index n : {401, 520}) {
+    const Small a = normal(n, n, 1), lower = normal(n, n, 2).triangularView<Eigen::Lower>();
+    const Small product = kernels::times(lower, a), transposed = kernels::times_transposed(a, lower);
+    const double unit = 4 * size_of(n) * eps64 * a.norm() * lower.norm();
+    EXPECT_LE((product - lower * a).norm(), unit);
+    EXPECT_LE((transposed - a * lower.transpose()).norm(), unit);
+    Small square, polynomial;
+    kernels::outer_square(a, square);
+    EXPECT_EQ(square, Small(square.transpose()));
+    EXPECT_LE((square - a * a.transpose()).norm(), unit);
+    kernels::quadratic(square, 0.5, 2, -3, polynomial);
+    EXPECT_EQ(polynomial, Small(polynomial.transpose()));
+    const Small expected = 0.5 * Small::Identity(n, n) + 2 * square - 3 * square * square;
+    EXPECT_LE((polynomial - expected).norm(), 16 * size_of(n) * eps64 * square.squaredNorm());
+    const Single single = a.cast<float>();
+    Single single_square;
+    kernels::outer_square(single, single_square);
+    EXPECT_LE((single_square.cast<double>() - square).norm(), size_of(n) * eps32 * a.squaredNorm());
+    const ThreadScope one(1);
+    EXPECT_EQ(kernels::times(lower, a), product);
+    Small again;
+    kernels::outer_square(a, again);
+    EXPECT_EQ(again, square);
+  }
+}
+
+TEST(SmallDense, Sweeps) {
+  for (const Index n : {1, 33, 100, 300, 1100}) {
+    const Small a = normal(n, n, 1), b = normal(n, n, 2);
+    EXPECT_EQ(kernels::transposed(a), Small(a.transpose()));
+    EXPECT_EQ(kernels::largest_entry(a), a.cwiseAbs().maxCoeff());
+    EXPECT_NEAR(kernels::squared_norm(a), a.squaredNorm(), size_of(n) * eps64 * a.squaredNorm());
+    EXPECT_NEAR(kernels::sum_of_products(a, b), a.cwiseProduct(b).sum(), size_of(n) * eps64 * a.squaredNorm());
+    Small out;
+    kernels::symmetric_part(a, 0.25, out);
+    EXPECT_EQ(out, Small(0.125 * (a + a.transpose())));
+    const kernels::Asymmetry asymmetry = kernels::asymmetry_of(a);
+    const Small half = 0.5 * (a - a.transpose());
+    EXPECT_EQ(asymmetry.largest, half.cwiseAbs().maxCoeff());
+    EXPECT_NEAR(asymmetry.norm, half.norm(), size_of(n) * eps64 * a.norm());
+    kernels::SmallOf<float> single;
+    kernels::scaled_copy(a, 0.5, single);
+    EXPECT_EQ(single, (0.5 * a).cast<float>().eval());
+    const double norm = kernels::estimated_norm(a), squares = kernels::squared_norm(a);
+    for (const double bad : {std::numeric_limits<double>::quiet_NaN(), -std::numeric_limits<double>::infinity()}) {
+      Small strange = a;
+      strange(n / 2, n - 1) = bad;
+      EXPECT_FALSE(std::isfinite(kernels::largest_entry(strange)));
+    }
+    const ThreadScope one(1);
+    EXPECT_EQ(kernels::estimated_norm(a), norm);
+    EXPECT_EQ(kernels::squared_norm(a), squares);
+  }
+}
+
+TEST(SmallDense, SweepsOverNothing) {
+  for (const Small& none : {Small(0, 3), Small(3, 0), Small(0, 0)}) {
+    EXPECT_EQ(kernels::largest_entry(none), 0);
+    EXPECT_EQ(kernels::squared_norm(none), 0);
+    EXPECT_EQ(kernels::estimated_norm(none), 0);
+    EXPECT_EQ(kernels::transposed(none).rows(), none.cols());
+  }
+  Small lower;
+  EXPECT_TRUE(kernels::cholesky_factor(Small(0, 0), lower));
+  EXPECT_EQ(kernels::times(Small(0, 3), Small(3, 2)).cols(), 2);
+  EXPECT_EQ(kernels::times_transposed(Small(3, 2), Small(0, 2)).rows(), 3);
+  EXPECT_EQ(kernels::times(Small(200, 0), Small(0, 70)), Small(Small::Zero(200, 70)));
 }
 
 TEST(SmallDense, WhatHasNoTriangle) {
