@@ -56,6 +56,32 @@ void norms(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, Ind
   }
 }
 
+// A few columns at a time, their sums in registers.
+template <class Scalar>
+void column_squares(const ConstBlockView<Scalar>& a, Index begin, Index end, double* sums) {
+  Index j = 0;
+  for (; j + blend_sums <= a.cols(); j += blend_sums) {
+    Vector square[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) square[v] = load(sums + j + v * lanes);
+    for (Index i = begin; i < end; ++i) {
+      const Scalar* row = a.data() + i * a.outerStride() + j;
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        const Vector value = load(row + v * lanes);
+        square[v] = hn::Add(square[v], hn::Mul(value, value));
+      }
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) store(square[v], sums + j + v * lanes);
+  }
+  for (Index i = begin; i < end; ++i) {
+    const Scalar* row = a.data() + i * a.outerStride();
+    for (Index rest = j; rest < a.cols(); ++rest)
+      sums[rest] += static_cast<double>(row[rest]) * static_cast<double>(row[rest]);
+  }
+}
+
 template <class Scalar>
 void blend(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, Index begin, Index end,
            BlockView<Scalar> out) {
@@ -91,7 +117,8 @@ void subtract_scaled(const ConstBlockView<Scalar>& a, const ConstBlockView<Scala
 
 template <class Scalar>
 const BlendLoops<Scalar>& loops_here() {
-  static constexpr BlendLoops<Scalar> loops{norms<Scalar>, blend<Scalar>, subtract_scaled<Scalar>};
+  static constexpr BlendLoops<Scalar> loops{norms<Scalar>, column_squares<Scalar>, blend<Scalar>,
+                                            subtract_scaled<Scalar>};
   return loops;
 }
 const BlendLoops<float>& float_loops() {

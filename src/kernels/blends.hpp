@@ -15,6 +15,8 @@ struct BlendLoops {
   // squares(l) += sum b^2, differences(l) += sum (b - y)^2 over rows [begin, end); l: the column modulo blend_sums.
   void (*norms)(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, Index begin, Index end,
                 double* squares, double* differences);
+  // sums(j) += sum_i a_ij^2 over rows [begin, end).
+  void (*column_squares)(const ConstBlockView<Scalar>& a, Index begin, Index end, double* sums);
   // out = (1 - alpha) y + alpha b over rows [begin, end).
   void (*blend)(const ConstBlockView<Scalar>& y, const ConstBlockView<Scalar>& b, double alpha, Index begin, Index end,
                 BlockView<Scalar> out);

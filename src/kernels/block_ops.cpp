@@ -6,6 +6,7 @@
 #include "kernels/blends.hpp"
 #include "kernels/pool.hpp"
 #include "kernels/scratch.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include <algorithm>
 #include <array>
@@ -75,16 +76,17 @@ void wide_multiply(const ConstBlockView<Scalar>& a, const Small& m, BlockView<Sc
   };
   const auto& loops = small_loops<Scalar>();
   double* slabs = thread_scratch<double, Scratch::small_matrix>(m.rows() * (m.cols() + wide_group));
-  std::vector<Group> groups;
-  double work = 0;
   const Index group_cols = rows_above_zeros(m, 0, triangle_group) < m.rows() ? triangle_group : wide_group;
-  for (Index at = 0; at < m.cols(); at += group_cols) {
-    const Index count = std::min(group_cols, m.cols() - at), rows = rows_above_zeros(m, at, count);
+  std::vector<Group> groups(static_cast<std::size_t>((m.cols() + group_cols - 1) / group_cols));
+  run_parts(std::ssize(groups), threads_for_entries(m.size()), [&](Index number) {
+    const Index at = number * group_cols, count = std::min(group_cols, m.cols() - at);
+    const Index rows = rows_above_zeros(m, at, count);
     double* own = slabs + at * m.rows();
     pack_slabs(m.block(0, at, rows, count), loops.widths, own);
-    groups.push_back({at, count, rows, own});
-    work += static_cast<double>(rows * count);
-  }
+    groups[static_cast<std::size_t>(number)] = {at, count, rows, own};
+  });
+  double work = 0;
+  for (const Group& group : groups) work += static_cast<double>(group.rows * group.count);
   const Index parts = parts_for(static_cast<double>(a.rows()) * work);
   run_parts(parts, [&](Index part) {
     const Range range = part_of(a.rows(), parts, part, strip_rows);
@@ -145,7 +147,12 @@ void multiply_roughly(const ConstBlockView<Scalar>& a, const Small& m, BlockView
     multiply<Scalar>(a, m, out, Write::assign);
     return;
   }
-  const Block<Scalar> converted = m.cast<Scalar>();
+  const BlockView<Scalar> converted = scratch_block<Scalar, Scratch::converted_matrix>(m.rows(), m.cols());
+  for_column_groups(m.rows(), m.cols(), [&](Index, const Range& columns) {
+    const Index count = columns.end - columns.begin;
+    BlockView<Scalar>(converted).middleCols(columns.begin, count) =
+        m.middleCols(columns.begin, count).template cast<Scalar>();
+  });
   gemm<Scalar>(Op::plain, Scalar(1), a, ConstBlockView<Scalar>(converted), Scalar(0), out);
 }
 
@@ -187,11 +194,9 @@ bool all_finite(const ConstBlockView<Scalar>& a) {
 
 template <Storage Scalar>
 void column_squares(const ConstBlockView<Scalar>& a, SmallVector& out) {
+  const auto& loops = blend_loops<Scalar>();
   const double* squares = add_up(a.rows(), a.cols(), a.cols(), [&](const Range& range, double* sum) {
-    for (Index i = range.begin; i < range.end; ++i) {
-      const Scalar* row = a.data() + i * a.outerStride();
-      for (Index j = 0; j < a.cols(); ++j) sum[j] += static_cast<double>(row[j]) * static_cast<double>(row[j]);
-    }
+    loops.column_squares(a, range.begin, range.end, sum);
   });
   out.resize(a.cols());
   std::copy_n(squares, a.cols(), out.data());

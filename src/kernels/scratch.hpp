@@ -21,6 +21,7 @@ enum class Scratch {
   slabs,
   partial_sums,
   small_matrix,
+  converted_matrix,
   group_products,
   jacobi_columns,
   lane_matrices,
