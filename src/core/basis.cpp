@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/basis_impl.hpp"
 
-#include "kernels/small_products.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include "core/lapack.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace itspace {
 namespace {
@@ -35,19 +36,40 @@ SmallVector Basis::lengths_of_columns() const {
 BasisStage make_basis_stage(const Small& gram) {
   const SmallVector lengths = gram.diagonal().cwiseSqrt();
   const SmallVector scale = lengths.cwiseInverse();
-  const Small equilibrated = scale.asDiagonal() * gram * scale.asDiagonal();
-  Small lower;
+  const auto of = [](const SmallVector& values, const kernels::Range& columns) {
+    return values.segment(columns.begin, columns.end - columns.begin).asDiagonal();
+  };
+  Small equilibrated(gram.rows(), gram.cols()), lower;
+  kernels::set_columns(equilibrated, [&](const kernels::Range& columns) {
+    return scale.asDiagonal() * kernels::at(gram, columns) * of(scale, columns);
+  });
   if (lower_cholesky(equilibrated, lower)) {
     const Small inverse = lower_inverse(lower);
-    const double length = inverse.norm() / std::sqrt(std::max<double>(1, static_cast<double>(lower.rows())));
-    if (length <= longest_inverse)
-      return {kernels::transposed(lengths.asDiagonal() * lower), kernels::transposed(inverse * scale.asDiagonal()),
-              true, true, length <= accurate_inverse};
+    const double rows = std::max<double>(1, static_cast<double>(lower.rows()));
+    const double length = std::sqrt(kernels::squared_norm(inverse) / rows);
+    if (length <= longest_inverse) {
+      BasisStage made{std::move(equilibrated), {}, true, true, length <= accurate_inverse};
+      kernels::transpose_into(lower, made.step);
+      made.inverse = std::move(lower);
+      kernels::transpose_into(inverse, made.inverse);
+      kernels::set_columns(made.step, [&](const kernels::Range& columns) {
+        return kernels::at(made.step, columns) * of(lengths, columns);
+      });
+      kernels::set_columns(made.inverse, [&](const kernels::Range& columns) {
+        return scale.asDiagonal() * kernels::at(made.inverse, columns);
+      });
+      return made;
+    }
   }
   SmallVector values;
   Small vectors;
   if (!symmetric_eigen(equilibrated, values, vectors)) return {{}, {}, false, false, false};
   return {vectors.transpose() * lengths.asDiagonal(), scale.asDiagonal() * vectors, true, false, false};
+}
+
+void correct_coordinates(const Small& q_y, const Small& q_gram, Basis& basis) {
+  basis.r += q_y - kernels::times(q_gram, basis.r);
+  basis.exact = false;
 }
 
 template void make_basis(HostSpace<float>&, const ConstBlockView<float>&, BlockView<float>, Basis&);

@@ -17,10 +17,11 @@ namespace itspace {
 struct ITSPACE_API Basis {
   Index cols = 0;  // q
   Small r;         // q x r: Y = Q r
-  Small inverse;   // r x q: Q = Y inverse
+  Small inverse;   // r x q: Q = Y inverse, to the rounding of storage
   Small y_gram;    // Y'Y; what lengths() uses where Q is not orthonormal
   bool orthonormal = true;
   bool direct = true;    // one Cholesky was enough: Y's equilibrated columns are well-conditioned
+  bool exact = true;     // r inverse = I to the rounding of double
   double y_squared = 0;  // ||Y||^2
   bool finite = true;    // false: Y has a NaN or Inf, or no basis was found; nothing else is set
 
@@ -47,5 +48,8 @@ struct BasisStage {
   bool accurate;  // Q_new step is Q to rounding
 };
 ITSPACE_API BasisStage make_basis_stage(const Small& gram);
+
+// r <- r + Q'(Y - Q r) from Q'Y and Q'Q.
+ITSPACE_API void correct_coordinates(const Small& q_y, const Small& q_gram, Basis& basis);
 
 }  // namespace itspace

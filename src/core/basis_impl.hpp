@@ -2,10 +2,12 @@
 #pragma once
 
 #include "core/basis.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <utility>
 #include <vector>
 
 namespace itspace {
@@ -30,10 +32,11 @@ inline std::vector<Index> long_columns(const Small& gram, double shortest) {
 // Y'Y and ||Y||^2; false where they are not finite.
 template <Space S>
 bool gather_gram(S& space, const typename S::ConstView& y, Basis& basis) {
-  basis.y_gram = gram(space, y);
+  const GramRequest<typename S::ConstView> request(y, basis.y_gram);
+  space.grams({&request, 1});
   // F is known no finer than this sum, and many columns of one length would round it to one side.
   basis.y_squared = static_cast<double>(basis.y_gram.diagonal().template cast<long double>().sum());
-  basis.finite = basis.y_gram.allFinite();
+  basis.finite = kernels::all_finite(basis.y_gram);
   return basis.finite;
 }
 
@@ -42,37 +45,44 @@ bool gather_gram(S& space, const typename S::ConstView& y, Basis& basis) {
 template <Space S>
 void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis) {
   const Index r = y.cols();
-  basis.r.setIdentity(r, r);
-  basis.inverse.setIdentity(r, r);
-  basis.orthonormal = basis.direct = true;
+  basis.orthonormal = basis.direct = basis.exact = true;
   basis.cols = 0;
-  if (!basis_detail::gather_gram(space, y, basis)) return;
-  Small inner_gram = basis.y_gram;
+  if (!basis_detail::gather_gram(space, y, basis)) {
+    basis.r.setIdentity(r, r);
+    basis.inverse.setIdentity(r, r);
+    return;
+  }
+  Small inner_gram;  // of a later stage
 
   // Each stage starts from the block of the one before, so that Y = Q R holds to rounding whatever the condition
   // number: a rotation makes graded columns, which storage keeps to their own relative accuracy.
   double shortest = 0;
   for (int stage = 0; stage <= basis_detail::most_rotations; ++stage) {
-    const std::vector<Index> kept = basis_detail::long_columns(inner_gram, shortest);
-    const bool keeps_all = std::ssize(kept) == inner_gram.cols();
-    const BasisStage step = keeps_all ? make_basis_stage(inner_gram) : make_basis_stage(inner_gram(kept, kept));
+    const Small& of_columns = stage == 0 ? basis.y_gram : inner_gram;
+    const std::vector<Index> kept = basis_detail::long_columns(of_columns, shortest);
+    const bool keeps_all = std::ssize(kept) == of_columns.cols();
+    BasisStage step = keeps_all ? make_basis_stage(of_columns) : make_basis_stage(of_columns(kept, kept));
     basis.finite = step.found;
     if (!step.found) return;
-    Small from_all = step.inverse;
+    Small with_dropped;
     if (!keeps_all) {  // zero rows for the columns that are dropped
-      from_all.setZero(inner_gram.cols(), step.inverse.cols());
-      from_all(kept, Eigen::indexing::all) = step.inverse;
+      with_dropped.setZero(of_columns.cols(), step.inverse.cols());
+      with_dropped(kept, Eigen::indexing::all) = step.inverse;
     }
+    const Small& from_all = keeps_all ? step.inverse : with_dropped;
     basis.cols = step.inverse.cols();
     const auto made = space.columns(q, 0, basis.cols);
     if (stage == 0) {
       multiply(space, y, from_all, made);
     } else {
-      multiply(space, space.columns(q, 0, inner_gram.cols()), from_all, made);
+      multiply(space, space.columns(q, 0, of_columns.cols()), from_all, made);
     }
-    if (stage == 0 && keeps_all) {  // times the identity
-      basis.r = step.step;
-      basis.inverse = step.inverse;
+    if (stage == 0 && keeps_all) {
+      basis.r = std::move(step.step);
+      basis.inverse = std::move(step.inverse);
+    } else if (stage == 0) {
+      basis.r = step.step * Small::Identity(r, r)(kept, Eigen::indexing::all);
+      basis.inverse = from_all;
     } else {
       basis.r = step.step * basis.r(kept, Eigen::indexing::all);
       basis.inverse = basis.inverse * from_all;
@@ -88,14 +98,14 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
   const typename S::ConstView made = space.columns(q, 0, basis.cols);
   const GramRequest<typename S::ConstView> requests[] = {{made, inner_gram}, {made, y, inner}};
   space.grams(requests);
-  basis.r += inner - inner_gram * basis.r;
+  correct_coordinates(inner, inner_gram, basis);
 }
 
 template <Space S>
 void make_scaled_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis) {
   const Index r = y.cols();
   basis.orthonormal = false;
-  basis.direct = true;
+  basis.direct = basis.exact = true;
   basis.cols = 0;
   if (!basis_detail::gather_gram(space, y, basis)) return;
   basis.cols = r;

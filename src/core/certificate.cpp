@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/certificate.hpp"
 
-#include "kernels/small_products.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include "core/certificate_by_products.hpp"
 #include "core/lapack.hpp"
@@ -33,7 +33,7 @@ int exponent_of(double x) {
 // eigendecomposition with the null part cut off.
 class Root {
  public:
-  explicit Root(const Small& theta) {
+  Root(const Small& theta, Small& lower) : lower_(lower) {
     if (lower_cholesky(theta, lower_)) return;
     singular_ = true;
     SmallVector values;
@@ -58,7 +58,8 @@ class Root {
   }
 
  private:
-  Small lower_, pseudo_inverse_;  // C', a lower triangle where theta is not singular
+  Small& lower_;  // C', a lower triangle where theta is not singular
+  Small pseudo_inverse_;
   double cut_ = 0;
   bool singular_ = false;
   bool finite_ = true;
@@ -84,31 +85,51 @@ double doubt_of(double energy, double noise, bool of_roots) {
 
 }  // namespace
 
+// The matrices that it takes.
+struct CertificateWork {
+  Small theta, coordinates, lower;
+  ProductsWork products;
+};
+
+std::shared_ptr<CertificateWork> make_certificate_work() {
+  return std::make_shared<CertificateWork>();
+}
+
 void make_certificate(const Small& theta_in, const Small& coordinates_in, const Basis& basis, const NullRule& rule,
-                      double regularization, Certificate& certificate, bool may_use_products) {
+                      double regularization, Certificate& certificate, bool may_use_products, CertificateWork* work) {
+  if (work == nullptr) {
+    make_certificate(theta_in, coordinates_in, basis, rule, regularization, certificate, may_use_products,
+                     make_certificate_work().get());
+    return;
+  }
   const Index q = theta_in.rows(), r = coordinates_in.cols();
-  make_empty(q, r, certificate);
-  // Where nothing is seen, all of Y may hide its rounding.
-  certificate.uncertainty = 2 * std::sqrt(static_cast<double>(r) * basis.y_squared) * std::sqrt(rule.noise);
-  certificate.finite = theta_in.allFinite() && coordinates_in.allFinite();
-  const double theta_size = q > 0 && certificate.finite ? theta_in.diagonal().cwiseAbs().maxCoeff() : 0;
-  const double coordinate_size = q > 0 && certificate.finite ? coordinates_in.cwiseAbs().maxCoeff() : 0;
-  if (!certificate.finite || theta_size == 0 || coordinate_size == 0) return;
+  const double theta_entry = kernels::largest_entry(theta_in), coordinate_size = kernels::largest_entry(coordinates_in);
+  const bool finite = std::isfinite(theta_entry) && std::isfinite(coordinate_size);
+  const double theta_size = q > 0 && finite ? theta_in.diagonal().cwiseAbs().maxCoeff() : 0;
+  const auto begin = [&] {
+    make_empty(q, r, certificate);
+    certificate.finite = finite;
+    // Where nothing is seen, all of Y may hide its rounding.
+    certificate.uncertainty = 2 * std::sqrt(static_cast<double>(r) * basis.y_squared) * std::sqrt(rule.noise);
+  };
+  if (!finite || theta_size == 0 || coordinate_size == 0) return begin();
 
   // Powers of two bring both to order one; everything below is scale-free, and the scaling is exact.
   const int half = exponent_of(theta_size) / 2, other = exponent_of(coordinate_size);
-  const Small theta = std::ldexp(1.0, -2 * half) * 0.5 * (theta_in + kernels::transposed(theta_in));
-  const Small coordinates = std::ldexp(1.0, -other) * coordinates_in;
+  Small &theta = work->theta, &coordinates = work->coordinates;
+  kernels::symmetric_part(theta_in, std::ldexp(1.0, -2 * half), theta);
+  kernels::scaled_copy(coordinates_in, std::ldexp(1.0, -other), coordinates);
   const double unit = std::ldexp(1.0, half + other);  // of singular values
 
-  const Root root(theta);
+  const Root root(theta, work->lower);
+  if (root.finite() && may_use_products && q >= r && r >= fewest_for_products && !root.is_singular() &&
+      regularization == 0 && !rule.of_roots && basis.direct &&
+      certify_by_products({theta, coordinates, root.c_transposed(), half, other}, basis, rule, work->products,
+                          certificate))
+    return;
+  begin();
   certificate.finite = root.finite();
   if (!certificate.finite) return;
-  if (may_use_products && q >= r && r >= fewest_for_products && !root.is_singular() && regularization == 0 &&
-      !rule.of_roots && basis.direct) {
-    if (certify_by_products({theta, coordinates, root.c_transposed(), half, other}, basis, rule, certificate)) return;
-    make_empty(q, r, certificate);
-  }
   Svd k;
   certificate.finite =
       svd(kernels::transposed_times(root.c_transposed(), coordinates), q >= r ? SvdSize::thin : SvdSize::full, k);

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 
 namespace itspace {
 
@@ -79,9 +80,12 @@ inline double resolution_of(const Certificate& certificate, double y_squared, do
 // `regularization` is delta/(tr(G)/r): singular values of m become s/sqrt(s^2 + delta) instead of 1.
 // A certificate of an operator route, where X is Sigma^(1/2) Q and ||Q x|| = ||x||, may be made of products instead of
 // a decomposition (certificate_by_products.hpp).
+// `work` keeps the memory that it takes from one call to the next; none is kept without.
+struct CertificateWork;
 ITSPACE_API void make_certificate(const Small& theta, const Small& coordinates, const Basis& basis,
                                   const NullRule& rule, double regularization, Certificate& certificate,
-                                  bool may_use_products = false);
+                                  bool may_use_products = false, CertificateWork* work = nullptr);
+ITSPACE_API std::shared_ptr<CertificateWork> make_certificate_work();
 
 // What a certificate is made of: m = columns diag(weights) directions', where X columns is orthonormal up to rounding.
 struct CertificateParts {

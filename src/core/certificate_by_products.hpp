@@ -13,6 +13,7 @@
 #pragma once
 
 #include "core/certificate.hpp"
+#include "core/polar.hpp"
 
 namespace itspace {
 
@@ -37,9 +38,17 @@ struct ScaledData {
   int half, other;     // by which powers of two theta (twice) and the coordinates were divided
 };
 
+// The matrices that it takes.
+struct ProductsWork {
+  Small k, lower_inverted, k_inverse, polar, m_transposed, m_theta, excess, h;
+  kernels::SmallOf<float> half, m, correction;
+  PolarWork of_polar;
+};
+
 // As good as the certificate of a decomposition, but for a gap of some hundred roundings of double (where the blocks
 // are in single precision, of some hundredths of theirs), and with an estimate (from below) of the condition number.
 // False where a direction may be null, or where the products did not converge; the certificate is then anything.
-bool certify_by_products(const ScaledData& data, const Basis& basis, const NullRule& rule, Certificate& certificate);
+bool certify_by_products(const ScaledData& data, const Basis& basis, const NullRule& rule, ProductsWork& work,
+                         Certificate& certificate);
 
 }  // namespace itspace

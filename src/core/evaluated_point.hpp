@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 
 namespace itspace {
 
@@ -18,6 +19,7 @@ struct EvaluatedPoint {
   Basis basis;
   ProductData data;
   Certificate certificate;
+  std::shared_ptr<CertificateWork> certificate_work = make_certificate_work();
   BlendNorms norms;      // of Y and B
   double remainder = 0;  // tr Sigma - ||B||^2 >= 0
   double doubt = 0;      // of what is promised: promise_doubt

@@ -285,17 +285,19 @@ std::optional<Status> PaperSolver<S>::certify_by(Route route, bool step_follows)
   may_keep_product_ = false;
   recorder_.set_target_trace(target_.trace());
   point_.note_trace(recorder_.target_trace(), target_.dim());
-  if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage());
-      !objection.empty()) {
-    recorder_.give_reason(std::move(objection));
-    return Status::not_a_covariance;
-  }
   const double regularization = route == Route::gram ? options_.gram_regularization : 0;
   regularised_ = regularization > 0;
   // Products say what is doubtful of Sigma Q; on the other routes X is not that.
   const bool of_operator = route == Route::qr || route == Route::gram;
   make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, null_rule(route), regularization,
-                   point_.certificate, of_operator);
+                   point_.certificate, of_operator, point_.certificate_work.get());
+  // What is certified by products has a Cholesky factor.
+  if (std::string objection =
+          objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage(), point_.certificate.by_products);
+      !objection.empty()) {
+    recorder_.give_reason(std::move(objection));
+    return Status::not_a_covariance;
+  }
   if (!point_.certificate.finite) return Status::not_finite;
   return std::nullopt;
 }

@@ -2,7 +2,7 @@
 #include "core/polar.hpp"
 
 #include "core/lapack.hpp"
-#include "kernels/small_products.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include <Eigen/LU>
 #include <algorithm>
@@ -84,60 +84,64 @@ namespace {
 // for singular values from there on. False where k is too ill-conditioned, or not finite.
 template <Storage Scalar, class Make>
 bool begin_polar(const Small& k, double smallest, double most_condition, const Make& make,
-                 std::span<const OddPolynomial>& left, kernels::SmallOf<Scalar>& x) {
-  const double size = k.size() > 0 ? k.cwiseAbs().maxCoeff() : 0;
+                 std::span<const OddPolynomial>& left, PolarWork::Powers<Scalar>& work) {
+  const double size = k.size() > 0 ? kernels::largest_entry(k) : 0;
   if (!(size > 0) || !std::isfinite(size)) return false;
   // To order one, for the range of the type.
   const double unit = std::ldexp(1.0, -std::ilogb(size));
-  const kernels::SmallOf<Scalar> scaled = (unit * k).template cast<Scalar>();
-  kernels::SmallOf<Scalar> squared, fourth;
-  kernels::outer_square(scaled, squared);
-  kernels::outer_square(squared, fourth);
-  const double bound = std::sqrt(std::sqrt(static_cast<double>(fourth.norm())));  // ||k||_2 <= ||(kk')^2||_F^(1/4)
+  kernels::scaled_copy(k, unit, work.moved);
+  kernels::outer_square(work.moved, work.squared);
+  kernels::outer_square(work.squared, work.fourth);
+  const double bound = std::sqrt(std::sqrt(std::sqrt(kernels::squared_norm(work.fourth))));  // ||(kk')^2||_F^(1/4)
   if (!std::isfinite(bound) || !(bound > 0) || !(unit * smallest * most_condition >= bound)) return false;
   left = make(std::min(unit * smallest / bound, 0.5));
   // The first one has its powers already.
   const OddPolynomial& p = left.front();
   const double scale = 1 / bound, cube = scale * scale * scale;
   const auto fifth = static_cast<Scalar>(p.c * cube * scale * scale), third = static_cast<Scalar>(p.b * cube);
-  kernels::SmallOf<Scalar> polynomial = fifth * fourth + third * squared;
-  polynomial.diagonal().array() += static_cast<Scalar>(p.a * scale);
-  kernels::multiply_into(polynomial, scaled, x);
+  const auto first = static_cast<Scalar>(p.a * scale);
+  kernels::for_column_groups(k.rows(), k.rows(), [&](Index, const kernels::Range& columns) {
+    const Index count = columns.end - columns.begin;
+    auto polynomial = work.fourth.middleCols(columns.begin, count);
+    polynomial = fifth * polynomial + third * kernels::at(work.squared, columns);
+    polynomial.middleRows(columns.begin, count).diagonal().array() += first;
+  });
+  kernels::multiply_into(work.fourth, work.moved, work.x);
   left = left.subspan(1);
   return true;
 }
 
 // X <- p(X) for all of them.
 template <Storage Scalar>
-void apply_polynomials(std::span<const OddPolynomial> polynomials, kernels::SmallOf<Scalar>& x) {
-  kernels::SmallOf<Scalar> squared, polynomial, moved;
+void apply_polynomials(std::span<const OddPolynomial> polynomials, PolarWork::Powers<Scalar>& work) {
   for (const OddPolynomial& p : polynomials) {
-    kernels::outer_square(x, squared);  // XX'
-    kernels::quadratic(squared, p.a, p.b, p.c, polynomial);
-    kernels::multiply_into(polynomial, x, moved);
-    x.swap(moved);
+    kernels::outer_square(work.x, work.squared);  // XX'
+    kernels::quadratic(work.squared, p.a, p.b, p.c, work.fourth);
+    kernels::multiply_into(work.fourth, work.x, work.moved);
+    work.x.swap(work.moved);
   }
 }
 
 }  // namespace
 
-bool polar_by_products(const Small& k, double smallest, Small& polar) {
+bool polar_by_products(const Small& k, double smallest, Small& polar, PolarWork& work) {
   std::span<const OddPolynomial> left;
   const auto from_table = [](double lowest) {
     std::span<const OddPolynomial> table = polar_polynomials();
     while (table.size() > 1 && table[1].lowest <= lowest) table = table.subspan(1);
     return table;
   };
-  if (!begin_polar<double>(k, smallest, most_polar_condition, from_table, left, polar)) return false;
-  apply_polynomials<double>(left, polar);
+  if (!begin_polar<double>(k, smallest, most_polar_condition, from_table, left, work.in_double)) return false;
+  apply_polynomials<double>(left, work.in_double);
+  polar.swap(work.in_double.x);
   return true;
 }
 
-bool single_polar_by_products(const Small& k, double smallest, Small& polar) {
+bool single_polar_by_products(const Small& k, double smallest, Small& polar, PolarWork& work) {
   // The polynomials for small singular values have large coefficients of both signs, in which single precision would
   // lose two digits: they are applied in double. What is left when one begins `enough` close to 1 is below the
   // rounding. The cushion is a thousand roundings.
-  constexpr double steep = 1e-3, enough = 1e-6, cushion = 1.001;
+  constexpr double gentle_up_to = 500, steep = 0.5 / gentle_up_to, enough = 1e-6, cushion = 1.001;
   std::vector<OddPolynomial> own;  // no more of them than are needed
   const auto make = [&](double lowest) {
     own = polar_polynomials_from(lowest, cushion);
@@ -145,20 +149,25 @@ bool single_polar_by_products(const Small& k, double smallest, Small& polar) {
     return std::span<const OddPolynomial>(own);
   };
   std::span<const OddPolynomial> left;
-  kernels::SmallOf<float> x;
-  if (smallest > 2 * steep * k.norm()) {
-    if (!begin_polar<float>(k, smallest, most_single_condition, make, left, x)) return false;
-  } else {
-    if (!begin_polar<double>(k, smallest, most_single_condition, make, left, polar)) return false;
+  if (!begin_polar<float>(k, smallest, gentle_up_to, make, left, work.in_single)) {
+    if (!begin_polar<double>(k, smallest, most_single_condition, make, left, work.in_double)) return false;
     std::size_t steep_ones = 0;
     while (steep_ones < left.size() && left[steep_ones].lowest < steep) ++steep_ones;
-    apply_polynomials<double>(left.first(steep_ones), polar);
+    apply_polynomials<double>(left.first(steep_ones), work.in_double);
     left = left.subspan(steep_ones);
-    x = polar.cast<float>();
+    kernels::scaled_copy(work.in_double.x, 1, work.in_single.x);
   }
-  apply_polynomials<float>(left, x);
-  polar = x.cast<double>();
+  apply_polynomials<float>(left, work.in_single);
+  kernels::scaled_copy(work.in_single.x, 1, polar);
   return true;
+}
+
+void newton_step(const Small& k, const Small& inverse_transposed, double largest, double smallest, Small& out) {
+  const double g = 1 / std::sqrt(largest * smallest);
+  out.resize(k.rows(), k.cols());
+  kernels::set_columns(out, [&](const kernels::Range& columns) {
+    return 0.5 * g * kernels::at(k, columns) + 0.5 / g * kernels::at(inverse_transposed, columns);
+  });
 }
 
 Small inverse_root(const Small& k) {
@@ -179,7 +188,8 @@ bool closest_orthogonal(const Small& k, Small& out) {
     std::frexp(size, &exponent);
     const Small scaled = std::ldexp(1.0, -exponent) * k;
     const Small inverse = inverse_root(scaled);
-    if (inverse.size() > 0 && polar_by_products(scaled, 0.9 / inverse.norm(), out)) return true;
+    PolarWork work;
+    if (inverse.size() > 0 && polar_by_products(scaled, 0.9 / inverse.norm(), out, work)) return true;
   }
   Svd parts;
   if (!svd(k, SvdSize::full, parts)) return false;

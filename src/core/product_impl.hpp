@@ -64,7 +64,7 @@ void OperatorProduct<S>::form(const ConstView& q, const Basis& basis, ProductDat
   image_cols_ = q.cols();
   if (q.cols() > 0) target_->apply(q, image());
   form_again(q, basis, data);
-  data.overwritten = data.theta.allFinite() || !space_.is_poisoned(image());
+  data.overwritten = kernels::all_finite(data.theta) || !space_.is_poisoned(image());
 }
 
 template <Space S>
@@ -77,7 +77,7 @@ void OperatorProduct<S>::form_again(const ConstView& q, const Basis& basis, Prod
       {space_.columns(q, 0, basis.cols), w, data.theta, GramSymmetry::nearly_symmetric}, {w, data.w_gram}};
   const bool few = basis.cols <= most_for_w_gram;
   space_.grams(std::span(requests, few ? 2 : 1));
-  data.coordinates = basis.r;
+  kernels::copy(basis.r, data.coordinates);
   // A basis that took several rotations is orthonormal to a few digits only.
   data.seen_trace = basis.orthonormal ? (basis.direct ? 1 : 0.99) * data.theta.trace() : 0;
   data.overwritten = true;

@@ -35,7 +35,8 @@ TEST(Polar, IsThePolarFactor) {
         const SmallVector s = size * spectrum(n, condition);
         const Small k = u * s.asDiagonal() * v.transpose();
         Small polar;
-        ASSERT_TRUE(polar_by_products(k, 0.5 * s(n - 1), polar)) << n << ", " << condition << ", " << size;
+        PolarWork work;
+        ASSERT_TRUE(polar_by_products(k, 0.5 * s(n - 1), polar, work)) << n << ", " << condition << ", " << size;
         const double unit = 30 * static_cast<double>(n) * eps64;
         EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), unit) << n << ", " << condition;
         EXPECT_LE((polar - u * v.transpose()).norm(), unit * condition) << n << ", " << condition;
@@ -55,16 +56,41 @@ TEST(Polar, InSinglePrecision) {
         const SmallVector s = size * spectrum(n, condition);
         const Small k = orthonormal(n, n, 1) * s.asDiagonal() * orthonormal(n, n, 2).transpose();
         Small polar;
-        ASSERT_TRUE(single_polar_by_products(k, 0.5 * s(n - 1), polar)) << n << ", " << condition << ", " << size;
+        PolarWork work;
+        ASSERT_TRUE(single_polar_by_products(k, 0.5 * s(n - 1), polar, work)) << n << ", " << condition << ", " << size;
         const double unit = 30 * std::sqrt(static_cast<double>(n)) * eps32;
         EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), unit) << n << ", " << condition;
         const Small h = polar.transpose() * k;
         EXPECT_LE((h - h.transpose()).norm(), unit * s(0)) << n << ", " << condition;
       }
   Small polar;
-  EXPECT_FALSE(single_polar_by_products(Small::Identity(3, 3), 1e-5, polar));
-  EXPECT_FALSE(single_polar_by_products(Small::Zero(3, 3), 1, polar));
-  EXPECT_FALSE(single_polar_by_products(Small::Constant(3, 3, std::numeric_limits<double>::quiet_NaN()), 1, polar));
+  PolarWork work;
+  EXPECT_FALSE(single_polar_by_products(Small::Identity(3, 3), 1e-5, polar, work));
+  EXPECT_FALSE(single_polar_by_products(Small::Zero(3, 3), 1, polar, work));
+  EXPECT_FALSE(
+      single_polar_by_products(Small::Constant(3, 3, std::numeric_limits<double>::quiet_NaN()), 1, polar, work));
+}
+
+// Newton's step keeps the polar factor, leaves no singular value below 1, and nearly the root of the condition number.
+TEST(Polar, ANewtonStep) {
+  for (const Index n : {1, 20, 150})
+    for (const double condition : {1.0, 50.0, 1e4}) {
+      const Small u = orthonormal(n, n, 1), v = orthonormal(n, n, 2);
+      const SmallVector s = 3 * spectrum(n, condition);
+      const Small k = u * s.asDiagonal() * v.transpose();
+      const Small inverse_transposed = u * s.cwiseInverse().asDiagonal() * v.transpose();
+      for (const double off : {1.0, 0.7, 1.5}) {  // estimates are some way off
+        Small x;
+        newton_step(k, inverse_transposed, off * s(0), s(n - 1), x);
+        const SmallVector found = Eigen::JacobiSVD<Small>(x).singularValues();
+        EXPECT_GE(found(n - 1), 1 - 1e-9);
+        EXPECT_LE(found(0), 1.3 * std::sqrt(s(0) / s(n - 1)));
+        Small polar;
+        PolarWork work;
+        ASSERT_TRUE(polar_by_products(x, 0.99, polar, work));
+        EXPECT_LE((polar - u * v.transpose()).norm(), 30 * static_cast<double>(n) * eps64 * condition);
+      }
+    }
 }
 
 // A wide one has orthonormal rows.
@@ -77,7 +103,8 @@ TEST(Polar, OfWideMatrices) {
     EXPECT_NEAR(1 / kernels::estimated_norm(inverse), s(n - 1), 0.5 * s(n - 1));
     EXPECT_LE(0.9 / inverse.norm(), s(n - 1));
     Small polar;
-    ASSERT_TRUE(polar_by_products(k, 0.9 / inverse.norm(), polar));
+    PolarWork work;
+    ASSERT_TRUE(polar_by_products(k, 0.9 / inverse.norm(), polar, work));
     const double unit = 30 * static_cast<double>(n) * eps64;
     EXPECT_LE((polar * polar.transpose() - Small::Identity(n, n)).norm(), unit);
     EXPECT_LE((polar - u * v.transpose()).norm(), unit * 1e3);
@@ -107,19 +134,21 @@ TEST(Polar, TakesAnyLowerBound) {
   const Small k = orthonormal(n, n, 1) * spectrum(n, 10).asDiagonal() * orthonormal(n, n, 2).transpose();
   for (const double smallest : {0.1, 1e-2, 1e-4, 3e-6}) {
     Small polar;
-    ASSERT_TRUE(polar_by_products(k, smallest, polar));
+    PolarWork work;
+    ASSERT_TRUE(polar_by_products(k, smallest, polar, work));
     EXPECT_LE((polar.transpose() * polar - Small::Identity(n, n)).norm(), 30 * double(n) * eps64) << smallest;
   }
 }
 
 TEST(Polar, RefusesWhatIsTooIllConditionedOrNotFinite) {
   Small k = Small::Identity(3, 3), polar;
-  EXPECT_FALSE(polar_by_products(k, 1e-7, polar));
-  EXPECT_FALSE(polar_by_products(k, 0, polar));
-  EXPECT_FALSE(polar_by_products(k, std::numeric_limits<double>::quiet_NaN(), polar));
-  EXPECT_FALSE(polar_by_products(Small::Zero(3, 3), 1, polar));
+  PolarWork work;
+  EXPECT_FALSE(polar_by_products(k, 1e-7, polar, work));
+  EXPECT_FALSE(polar_by_products(k, 0, polar, work));
+  EXPECT_FALSE(polar_by_products(k, std::numeric_limits<double>::quiet_NaN(), polar, work));
+  EXPECT_FALSE(polar_by_products(Small::Zero(3, 3), 1, polar, work));
   k(1, 2) = std::numeric_limits<double>::infinity();
-  EXPECT_FALSE(polar_by_products(k, 0.1, polar));
+  EXPECT_FALSE(polar_by_products(k, 0.1, polar, work));
 }
 
 TEST(SmallProducts, AreProducts) {
