@@ -163,6 +163,25 @@ Index dense_product_scratch(Index dim);  // values
 template <class T>
 bool dense_product(cudaStream_t stream, const In<T>& sigma, const In<T>& y, const Out<T>& out, T* scratch);
 
+// --- out = sum_i w_i f (z_i - s)(z_i - s)'y - total delta delta'y for the rows z_i of features, which come from memory
+// once for each 16 columns of y; in float, by the copy engine and the tensor cores of compute capability 9. False, and
+// nothing is launched, elsewhere, and where rows do not begin at multiples of 16 bytes or are too long.
+template <class T>
+struct FeaturesTerms {
+  Index samples;
+  const T* shift;         // s
+  const double* weights;  // w_i; null: all 1
+  const double* delta;
+  double factor, total;  // f
+};
+constexpr Index features_columns = 16;
+// Bytes; 0 where it cannot be done.
+template <class T>
+std::size_t features_product_scratch(Index dim, Index samples);
+template <class T>
+bool features_product(cudaStream_t stream, const In<T>& z, const FeaturesTerms<T>& terms, const In<T>& y,
+                      const Out<T>& out, unsigned char* scratch);
+
 // --- Square matrices in double, rows one after the other.
 // c = x a + y c + diagonal I. c may be a.
 void combine(cudaStream_t stream, double x, const double* a, double y, double diagonal, double* c, Index d);

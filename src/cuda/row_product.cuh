@@ -246,9 +246,10 @@ inline std::size_t padded_rows(int dim) {
   return static_cast<std::size_t>((dim + y_rows_unit - 1) / y_rows_unit) * y_rows_unit;
 }
 
-// Boxes of Sigma for the copy engine; false where it does not take them.
+// Boxes of a matrix by rows for the copy engine; false where it does not take them.
 template <class T>
-bool describe_sigma(const T* sigma, std::size_t stride, int dim, const BoxSize& size, CUtensorMap* map) {
+bool describe_rows(const T* matrix, std::size_t stride, std::size_t rows, int columns, const BoxSize& size,
+                   CUtensorMap* map) {
   static const auto encode = [] {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
@@ -260,13 +261,17 @@ bool describe_sigma(const T* sigma, std::size_t stride, int dim, const BoxSize& 
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
   if (encode == nullptr) return false;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(dim), static_cast<cuuint64_t>(dim)};
+  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
   const cuuint64_t strides[] = {static_cast<cuuint64_t>(stride * sizeof(T))};
   const cuuint32_t box[] = {static_cast<cuuint32_t>(size.columns), static_cast<cuuint32_t>(size.rows)}, one[] = {1, 1};
   return encode(map, sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
-                const_cast<T*>(sigma), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                const_cast<T*>(matrix), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
                 size.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+template <class T>
+bool describe_sigma(const T* sigma, std::size_t stride, int dim, const BoxSize& size, CUtensorMap* map) {
+  return describe_rows(sigma, stride, static_cast<std::size_t>(dim), dim, size, map);
 }
 
 }  // namespace itspace::cuda::kernels

@@ -123,6 +123,7 @@ template <Storage Scalar>
 void FeaturesTarget<Scalar>::apply(const ConstView<Scalar>& y, const View<Scalar>& out) const {
   if (y.cols() == 0) return;
   const UseDevice use(device_.ordinal());
+  if (apply_in_one_sweep(y, out)) return;
   DeviceState& state = device_.state();
   const ConstView<Scalar>& z = features_.view();
   const Index n = z.rows, d = z.cols(), q = y.cols();
@@ -142,6 +143,24 @@ void FeaturesTarget<Scalar>::apply(const ConstView<Scalar>& y, const View<Scalar
   terms.weights = shift_error_->data();
   launch_column_sums<Scalar>(state, ColumnSum::plain, y, terms, delta_y);
   kernels::subtract_product<Scalar>(state.stream(), shift_error_->data(), delta_y, total_, cuda::out(out));
+}
+
+template <Storage Scalar>
+bool FeaturesTarget<Scalar>::apply_in_one_sweep(const ConstView<Scalar>& y, const View<Scalar>& out) const {
+  const ConstView<Scalar>& z = features_.view();
+  // (Of more columns, sweep by sweep, it would be the slower one.)
+  if (constexpr Index most = 2 * kernels::features_columns; y.cols() > most) return false;
+  const std::size_t bytes = kernels::features_product_scratch<Scalar>(z.cols(), z.rows);
+  if (bytes == 0) return false;
+  DeviceState& state = device_.state();
+  auto* scratch = state.scratch<unsigned char>(Scratch::fused, static_cast<std::ptrdiff_t>(bytes));
+  return kernels::features_product<Scalar>(state.stream(), cuda::in(z), terms(centred_rows()), cuda::in(y),
+                                           cuda::out(out), scratch);
+}
+
+template <Storage Scalar>
+CentredRows<Scalar> FeaturesTarget<Scalar>::centred_rows() const {
+  return {features_.view(), shift_->data(), scales_->data(), shift_error_->data(), scale_, total_};
 }
 
 // out = diag(s_i) ((Z - 1 s') in - 1 (delta'in)).

@@ -3,6 +3,7 @@
 // Between the public views and what kernels take, and the sums that several callers need.
 #pragma once
 
+#include <itspace/cuda/align.hpp>
 #include <itspace/cuda/space.hpp>
 
 #include "cuda/device_state.hpp"
@@ -21,6 +22,11 @@ kernels::In<Scalar> in(const View<Scalar>& view) {
 template <Storage Scalar>
 kernels::Out<Scalar> out(const View<Scalar>& view) {
   return {view.data, view.rows, view.width, view.stride};
+}
+
+template <Storage Scalar>
+kernels::FeaturesTerms<Scalar> terms(const CentredRows<Scalar>& features) {
+  return {features.rows.rows, features.shift, features.weights, features.delta, features.factor, features.total};
 }
 
 // Sums of columns into `sums` (x.cols() of them), on the device or in pinned memory. Nothing is waited for.

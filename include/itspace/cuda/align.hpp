@@ -35,6 +35,17 @@ concept Target = Storage<Scalar> && TargetIn<T, Space<Scalar>> && requires(const
   { target.device() } -> std::convertible_to<Device>;
 };
 
+// What a covariance of features is made of, all of it on the device:
+// Sigma = factor sum_i w_i (z_i - s)(z_i - s)' - total delta delta'.
+template <Storage Scalar>
+struct CentredRows {
+  ConstView<Scalar> rows;  // z_i
+  const Scalar* shift;     // s
+  const double* weights;   // w_i; null: all 1
+  const double* delta;
+  double factor, total;
+};
+
 // What functions take: any such target, a temporary too, which lives as long as the call.
 template <Storage Scalar>
 class TargetArgument {

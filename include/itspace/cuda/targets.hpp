@@ -65,7 +65,8 @@ class ITSPACE_API DenseTarget {
 };
 
 // Sigma = (1/c) sum_i w_i (z_i - mu)(z_i - mu)' of the rows z_i of an n x d feature set; c and the weights as on the
-// host. A product reads Z once from memory, a piece at a time that stays in the cache for its second use.
+// host. A product reads Z once from memory: in one sweep (kernels::features_product) where that is possible, else a
+// piece at a time that stays in the cache for its second use.
 template <Storage Scalar>
 class ITSPACE_API FeaturesTarget {
  public:
@@ -83,8 +84,11 @@ class ITSPACE_API FeaturesTarget {
   Index factor_cols() const { return features_.rows(); }
   void apply_factor_transposed(const ConstView<Scalar>& in, const View<Scalar>& out) const;
   void apply_factor(const ConstView<Scalar>& in, const View<Scalar>& out) const;
+  CentredRows<Scalar> centred_rows() const;
 
  private:
+  bool apply_in_one_sweep(const ConstView<Scalar>& y, const View<Scalar>& out) const;
+
   Device device_;
   DeviceData<Scalar> features_;
   Vector mean_;

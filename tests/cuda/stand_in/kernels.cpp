@@ -250,6 +250,15 @@ bool dense_product(cudaStream_t, const In<T>&, const In<T>&, const Out<T>&, T*) 
   return false;
 }
 template <class T>
+std::size_t features_product_scratch(Index, Index) {
+  return 0;
+}
+template <class T>
+bool features_product(cudaStream_t, const In<T>&, const FeaturesTerms<T>&, const In<T>&, const Out<T>&,
+                      unsigned char*) {
+  return false;
+}
+template <class T>
 FusedPlan plan_fused(int, int, int) {
   return {};
 }
@@ -283,29 +292,32 @@ void widen_symmetric(cudaStream_t, In<T> a, double* out) {
        [&](Index i, Index j) { out[i * a.rows + j] = (double(at(a, i, j)) + double(at(a, j, i))) / 2; });
 }
 
-#define ITSPACE_INSTANTIATE(T)                                                                      \
-  template void gram_partials<T>(cudaStream_t, const GramJobs<T>&);                                 \
-  template void blend_norm_partials<T>(cudaStream_t, In<T>, In<T>, double*);                        \
-  template void column_partials<T>(cudaStream_t, ColumnSum, In<T>, const ColumnTerms<T>&, double*); \
-  template bool multiply<T>(cudaStream_t, In<T>, const double*, Out<T>, bool);                      \
-  template void blend<T>(cudaStream_t, In<T>, In<T>, double, Out<T>);                               \
-  template void scale_columns<T>(cudaStream_t, const double*, Out<T>);                              \
-  template void subtract_scaled<T>(cudaStream_t, In<T>, In<T>, const double*, Out<T>);              \
-  template void copy<T>(cudaStream_t, In<T>, Out<T>);                                               \
-  template void fill<T>(cudaStream_t, Out<T>, T);                                                   \
-  template void find_not_finite<T>(cudaStream_t, In<T>, int*);                                      \
-  template void fill_normal<T>(cudaStream_t, std::uint64_t, Out<T>);                                \
-  template void subtract_row<T>(cudaStream_t, const double*, const double*, double, Out<T>);        \
-  template void scale_rows<T>(cudaStream_t, In<T>, const double*, double, Out<T>);                  \
-  template void subtract_product<T>(cudaStream_t, const double*, const double*, double, Out<T>);    \
-  template void add_diagonal<T>(cudaStream_t, const double*, double, In<T>, Out<T>);                \
-  template void covariance_facts<T>(cudaStream_t, In<T>, unsigned long long*);                      \
-  template void product<T>(cudaStream_t, const ProductJob<T>&, T*);                                 \
-  template Index dense_product_scratch<T>(Index);                                                   \
-  template bool dense_product<T>(cudaStream_t, const In<T>&, const In<T>&, const Out<T>&, T*);      \
-  template FusedPlan plan_fused<T>(int, int, int);                                                  \
-  template bool launch_fused<T>(cudaStream_t, const FusedJob<T>&, unsigned char*, double*);         \
-  template void widen<T>(cudaStream_t, In<T>, const double*, Out<double>);                          \
+#define ITSPACE_INSTANTIATE(T)                                                                                        \
+  template void gram_partials<T>(cudaStream_t, const GramJobs<T>&);                                                   \
+  template void blend_norm_partials<T>(cudaStream_t, In<T>, In<T>, double*);                                          \
+  template void column_partials<T>(cudaStream_t, ColumnSum, In<T>, const ColumnTerms<T>&, double*);                   \
+  template bool multiply<T>(cudaStream_t, In<T>, const double*, Out<T>, bool);                                        \
+  template void blend<T>(cudaStream_t, In<T>, In<T>, double, Out<T>);                                                 \
+  template void scale_columns<T>(cudaStream_t, const double*, Out<T>);                                                \
+  template void subtract_scaled<T>(cudaStream_t, In<T>, In<T>, const double*, Out<T>);                                \
+  template void copy<T>(cudaStream_t, In<T>, Out<T>);                                                                 \
+  template void fill<T>(cudaStream_t, Out<T>, T);                                                                     \
+  template void find_not_finite<T>(cudaStream_t, In<T>, int*);                                                        \
+  template void fill_normal<T>(cudaStream_t, std::uint64_t, Out<T>);                                                  \
+  template void subtract_row<T>(cudaStream_t, const double*, const double*, double, Out<T>);                          \
+  template void scale_rows<T>(cudaStream_t, In<T>, const double*, double, Out<T>);                                    \
+  template void subtract_product<T>(cudaStream_t, const double*, const double*, double, Out<T>);                      \
+  template void add_diagonal<T>(cudaStream_t, const double*, double, In<T>, Out<T>);                                  \
+  template void covariance_facts<T>(cudaStream_t, In<T>, unsigned long long*);                                        \
+  template void product<T>(cudaStream_t, const ProductJob<T>&, T*);                                                   \
+  template Index dense_product_scratch<T>(Index);                                                                     \
+  template bool dense_product<T>(cudaStream_t, const In<T>&, const In<T>&, const Out<T>&, T*);                        \
+  template std::size_t features_product_scratch<T>(Index, Index);                                                     \
+  template bool features_product<T>(cudaStream_t, const In<T>&, const FeaturesTerms<T>&, const In<T>&, const Out<T>&, \
+                                    unsigned char*);                                                                  \
+  template FusedPlan plan_fused<T>(int, int, int);                                                                    \
+  template bool launch_fused<T>(cudaStream_t, const FusedJob<T>&, unsigned char*, double*);                           \
+  template void widen<T>(cudaStream_t, In<T>, const double*, Out<double>);                                            \
   template void widen_symmetric<T>(cudaStream_t, In<T>, double*);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
