@@ -24,9 +24,8 @@ template <Storage Scalar, class Own>
 Result<Scalar> run(const TargetArgument<Scalar>& target, RunContext<Space<Scalar>>& context,
                    const ConstView<Scalar>& start, const Own& own, const AlignOptions& options,
                    const OnStep<Scalar>& on_step) {
-  if (target.entries() && !on_step)
-    if (auto result = run_fused<Scalar>(context, *target.entries(), target.ref().trace(), start, options))
-      return std::move(*result);
+  if (!on_step)
+    if (auto result = run_fused<Scalar>(context, target, start, options)) return std::move(*result);
   return run_from(context, own(), start.cols(), options, on_step);
 }
 

@@ -15,7 +15,7 @@ constexpr int R = features_rank;
 struct SweepArguments {
   CUtensorMap z;
   FeaturesLayout layout;
-  const float* y;  // by place_of_y()
+  const float* y;  // by put_y()
 };
 
 template <int Boxes>
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(cluster_threads, 1) sweep_features(const __gri
   auto& shared = *reinterpret_cast<FeaturesShared<Boxes>*>(memory);
   FeaturesProduct<Boxes> product(&arguments.z, arguments.layout,
                                  reinterpret_cast<float*>(memory + arguments.layout.stages_at), shared);
-  product.sweep(arguments.y, false);
+  product.multiply(arguments.y, false);
 #endif
 }
 

@@ -57,7 +57,7 @@ class FeaturesProduct {
   static constexpr int each = tile_rows * R / cluster_threads;  // numbers of a tile's P that a thread adds up
   static constexpr int box_values = tile_rows * box_columns, slice_values = Boxes * box_values;
 
-  __device__ static std::size_t place_of_y(int row, int column) { return lane_place<R>(row, column); }
+  __device__ static void put_y(float* y, int row, int column, float value) { y[lane_place<R>(row, column)] = value; }
 
   // `stages`: [warps][stages][Boxes][box_values], then [2][rank_blocks][tile_rows R] for whole tiles of P.
   __device__ FeaturesProduct(const CUtensorMap* z, const Layout& layout, float* stages, Shared& shared)
@@ -103,9 +103,9 @@ class FeaturesProduct {
     while (loaded_ < most) load_next();
   }
 
-  // One sweep. y: by place_of_y(), rows to a multiple of the cluster's columns, of zeros. Sweeps go back and forth:
+  // One sweep. y: by put_y(), rows to a multiple of the cluster's columns, of zeros. Sweeps go back and forth:
   // what was read last is still in the second-level cache.
-  __device__ void sweep(const float* y, bool backwards) {
+  __device__ void multiply(const float* y, bool backwards) {
     const int g = lane_ >> 2, t = lane_ & 3;
     if (count_ == 0) return;
     prefetch();
@@ -227,13 +227,10 @@ class FeaturesProduct {
   }
 
   // Nothing may be on its way into the shared memory of a block that has ended.
-  __device__ ~FeaturesProduct() {
+  __device__ void finish() {
     for (; arrived_ < loaded_; ++arrived_, project_.advance(layout_.stages))
       wait_for(&shared_.arrived[warp_][project_.stage], project_.turn & 1);
   }
-  FeaturesProduct(const FeaturesProduct&) = delete;
-  FeaturesProduct& operator=(const FeaturesProduct&) = delete;
-
   __device__ void wait_for_resident_rows() {}
 
  private:

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All steps of the paper's solver on a dense Sigma in one launch: nothing comes back to the host between them.
+// All steps of the paper's solver on a dense Sigma, or on features, in one launch: nothing comes back to the host
+// between them.
 //
 // Each block of threads, or two of them together, has some rows of Sigma, in shared memory where they fit. A step is
 // W = Sigma Y by rows; G = Y'W, summed over blocks in fixed point, so that the order does not matter and the same
 // inputs give the same bits; a barrier over the grid; M = G^(-1/2) by products in double, which every block makes for
 // itself from the same numbers; the rows of B = W M and of Y+ = (1 - alpha) Y + alpha B; a second barrier. The last
-// block logs what the certificate of each iterate is made of, while the next root is found.
+// block logs what the certificate of each iterate is made of, while the next root is found. Of features each cluster
+// of blocks has some rows and leaves a part of all of W (features_product.cuh), which are added up after a barrier
+// more.
 //
 // Where a step would be waiting for the most part, it is made in another way (resident_steps.cuh).
 //
 // For devices of compute capability 9, whose copy engine it needs, and up to 32 columns. Where it meets what it cannot
 // certify (a direction at rounding level, a root that does not converge) it stops, and says so.
 #pragma once
+
+#include "cuda/kernels.hpp"
 
 #include <cuda_runtime_api.h>
 
@@ -39,7 +44,7 @@ struct PolynomialLists {
 
 template <class T>
 struct FusedJob {
-  const T* sigma;  // by rows, `stride` apart; both a multiple of 16 bytes
+  const T* sigma;  // or features: by rows, `stride` apart; both a multiple of 16 bytes
   std::size_t stride;
   int dim, rank, steps;
   const T* start;
@@ -80,11 +85,16 @@ struct FusedPlan {
 // Whether the current device can, and what it takes.
 template <class T>
 FusedPlan plan_fused(int dim, int rank, int steps);
+template <class T>
+FusedPlan plan_fused_features(int dim, Index samples, int rank, int steps);
 
 // Launches; `memory` is the device's, `log` pinned memory that the device can write. False where the copy engine cannot
 // read this Sigma: nothing was launched then.
 template <class T>
 bool launch_fused(cudaStream_t stream, const FusedJob<T>& job, unsigned char* memory, double* log);
+template <class T>
+bool launch_fused_features(cudaStream_t stream, const FusedJob<T>& job, const FeaturesTerms<T>& terms,
+                           unsigned char* memory, double* log);
 
 // The rows of iterates 0, 1, ..., once all is done: steps + 1 of them, or up to the first that is not certifiable.
 std::vector<FusedRow> read_fused(const double* log, int steps);

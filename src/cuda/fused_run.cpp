@@ -5,6 +5,7 @@
 #include "cuda/device_state.hpp"
 #include "cuda/fused.hpp"
 #include "cuda/fused_record.hpp"
+#include "cuda/views.hpp"
 
 #include <cmath>
 #include <cstdint>
@@ -14,10 +15,10 @@ namespace itspace::cuda {
 namespace {
 
 template <Storage Scalar>
-bool is_aligned(const ConstView<Scalar>& sigma) {
+bool is_aligned(const ConstView<Scalar>& rows) {
   constexpr std::size_t unit = 16;
-  return reinterpret_cast<std::uintptr_t>(sigma.data) % unit == 0 &&
-         static_cast<std::size_t>(sigma.stride) * sizeof(Scalar) % unit == 0;
+  return reinterpret_cast<std::uintptr_t>(rows.data) % unit == 0 &&
+         static_cast<std::size_t>(rows.stride) * sizeof(Scalar) % unit == 0;
 }
 
 const kernels::PolynomialLists& polynomial_lists() {
@@ -41,16 +42,22 @@ const kernels::PolynomialLists& polynomial_lists() {
 }  // namespace
 
 template <Storage Scalar>
-std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const ConstView<Scalar>& sigma,
-                                        double trace, const ConstView<Scalar>& start, const AlignOptions& options) {
+std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const TargetArgument<Scalar>& target,
+                                        const ConstView<Scalar>& start, const AlignOptions& options) {
+  const auto& features = target.centred_rows();
+  if (!target.entries() && !features) return {};
+  const ConstView<Scalar>& data = features ? features->rows : *target.entries();
+  const double trace = target.ref().trace();
   const Index dim = start.rows, rank = start.cols();
   constexpr Index most_dim = 1 << 20;
-  if (!is_for_fused(options, rank) || dim > most_dim || !is_aligned(sigma) || context.target.version() != 0) return {};
+  if (!is_for_fused(options, rank) || dim > most_dim || !is_aligned(data) || context.target.version() != 0) return {};
   Space<Scalar>& space = context.space;
   DeviceState& state = space.device().state();
   const UseDevice use(state.ordinal());
   const int steps = static_cast<int>(options.steps);
-  const kernels::FusedPlan plan = kernels::plan_fused<Scalar>(static_cast<int>(dim), static_cast<int>(rank), steps);
+  const kernels::FusedPlan plan =
+      features ? kernels::plan_fused_features<Scalar>(static_cast<int>(dim), data.rows, static_cast<int>(rank), steps)
+               : kernels::plan_fused<Scalar>(static_cast<int>(dim), static_cast<int>(rank), steps);
   if (!plan.possible) return {};
 
   // Sums are in fixed point and roots in plain double: sizes far from one are the general solver's. (The launch looks
@@ -62,8 +69,8 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
   for (const OddPolynomial& p : polar_polynomials()) polynomials.push_back({p.a, p.b, p.c, p.lowest});
   Block<Scalar> y = space.make_block(dim, rank);
   const double alpha = options.step_size.resolve(options.steps);
-  const kernels::FusedJob<Scalar> job{sigma.data,
-                                      static_cast<std::size_t>(sigma.stride),
+  const kernels::FusedJob<Scalar> job{data.data,
+                                      static_cast<std::size_t>(data.stride),
                                       static_cast<int>(dim),
                                       static_cast<int>(rank),
                                       steps,
@@ -78,7 +85,10 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
                                       &polynomial_lists()};
   auto* memory = state.scratch<unsigned char>(Scratch::fused, static_cast<std::ptrdiff_t>(plan.memory_bytes));
   double* log = state.results(static_cast<std::ptrdiff_t>(plan.log_values));
-  if (!kernels::launch_fused<Scalar>(state.stream(), job, memory, log)) return {};
+  const bool launched = features
+                            ? kernels::launch_fused_features<Scalar>(state.stream(), job, terms(*features), memory, log)
+                            : kernels::launch_fused<Scalar>(state.stream(), job, memory, log);
+  if (!launched) return {};
   state.synchronize();
   const std::vector<kernels::FusedRow> rows = kernels::read_fused(log, steps);
   if (static_cast<Index>(rows.size()) != options.steps + 1 || !rows.back().certifiable) return {};
@@ -93,9 +103,9 @@ std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, cons
   return result;
 }
 
-template std::optional<Result<float>> run_fused(RunContext<Space<float>>&, const ConstView<float>&, double,
+template std::optional<Result<float>> run_fused(RunContext<Space<float>>&, const TargetArgument<float>&,
                                                 const ConstView<float>&, const AlignOptions&);
-template std::optional<Result<double>> run_fused(RunContext<Space<double>>&, const ConstView<double>&, double,
+template std::optional<Result<double>> run_fused(RunContext<Space<double>>&, const TargetArgument<double>&,
                                                  const ConstView<double>&, const AlignOptions&);
 
 }  // namespace itspace::cuda

@@ -14,11 +14,11 @@ namespace itspace::cuda {
 // The run, where this is one for the fused steps and they could certify every iterate; nothing elsewhere: the general
 // solver then makes it from the start, which is left as it is.
 //
-// For a dense Sigma whose rows begin at multiples of 16 bytes, up to 32 columns, a fixed alpha in (0, 2), routes
-// automatic and gram. `trace` is that of Sigma. Not where somebody looks in between (on_step, keep_iterates, a
+// For a dense Sigma, up to 32 columns, or features in float32, up to 16, whose rows begin at multiples of 16 bytes; a
+// fixed alpha in (0, 2), routes automatic and gram. Not where somebody looks in between (on_step, keep_iterates, a
 // tolerance, a probe).
 template <Storage Scalar>
-std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const ConstView<Scalar>& sigma,
-                                        double trace, const ConstView<Scalar>& start, const AlignOptions& options);
+std::optional<Result<Scalar>> run_fused(RunContext<Space<Scalar>>& context, const TargetArgument<Scalar>& target,
+                                        const ConstView<Scalar>& start, const AlignOptions& options);
 
 }  // namespace itspace::cuda

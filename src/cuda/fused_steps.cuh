@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cuda/cluster_product.cuh"
+#include "cuda/features_product.cuh"
 #include "cuda/fused_root.cuh"
 #include "cuda/half_product.cuh"
 #include "cuda/row_product.cuh"
@@ -62,20 +63,32 @@ struct ProductOf<T, half_rank, Reads::half> {
   using Type = HalfProduct<T>;
   using Plan = HalfPlan<T>;
 };
-template <class T, int R, Reads reads>
-using ProductType = typename ProductOf<T, R, reads>::Type;
-template <class T, int R, Reads reads>
-using PlanType = typename ProductOf<T, R, reads>::Plan;
+// Of features: in float alone.
+template <int Boxes>
+struct ProductOfFeatures {
+  using Type = FeaturesProduct<Boxes>;
+  using Plan = FeaturesPlan<Boxes>;
+};
+template <class Product>
+constexpr bool is_of_features = false;
+template <int Boxes>
+constexpr bool is_of_features<FeaturesProduct<Boxes>> = true;
+// Where blocks make parts of each other's rows of W.
+template <class Product>
+constexpr bool leaves_parts = is_of_features<Product>;
+template <class T>
+constexpr bool leaves_parts<HalfProduct<T>> = true;
 
-template <class T, int R, Reads reads>
+// Of: a ProductOf, or ProductOfFeatures.
+template <class T, int R, class Of>
 struct Arguments {
-  CUtensorMap sigma;
-  typename ProductType<T, R, reads>::Layout layout;
+  CUtensorMap sigma;  // or of features
+  typename Of::Type::Layout layout;
   int rank, steps, most_rows;  // of a block
   const T* start;
   T* best;  // where the best iterate goes
   std::size_t start_stride, best_stride;
-  T* y[2];        // dim x R, by put_y(); rows to a multiple of 512, of zeros
+  T* y[2];        // dim x R, by put_y(); then rows of zeros, to what the product reads
   Sums<R>* sums;  // three: used, read, cleared
   unsigned* barrier;
   double* partial_norms;  // [2][blocks][norm_count]
@@ -86,10 +99,10 @@ struct Arguments {
   PolynomialList polynomials;
 };
 
-template <class T, int R, Reads reads>
+template <class T, int R, class Of>
 struct Shared {
   RootWorkspace<R> root;  // first: inverse_root() finds it there
-  typename ProductType<T, R, reads>::Shared product;
+  typename Of::Type::Shared product;
   double target_norm, longest_squared;  // ||Sigma||_2 from below, ||Y'Y||_F
   double logged[log_scalars];           // of the step before, but for its norms
 };
@@ -134,22 +147,21 @@ class PairsOfThread {
 }
 
 // Rows of W and Y in double, where they are float: some at a time, in memory that the product leaves free.
-template <class T, int R>
-constexpr bool widens = std::is_same_v<T, float>&& R == 16;
+template <class T, int R, class Product>
+constexpr bool widens = std::is_same_v<T, float>&& R == 16 && !is_of_features<Product>;
 [[maybe_unused]] constexpr int wide_rows = 64;
 
 // The steps. See fused.hpp.
-template <class T, int R, Reads reads>
-__global__ void __launch_bounds__(fused_threads, 1)
-    fused_steps(const __grid_constant__ Arguments<T, R, reads> arguments) {
+template <class T, int R, class Of>
+__global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_constant__ Arguments<T, R, Of> arguments) {
 #if __CUDA_ARCH__ >= 900
   extern __shared__ __align__(1024) unsigned char memory[];
-  auto& shared = *reinterpret_cast<Shared<T, R, reads>*>(memory);
+  auto& shared = *reinterpret_cast<Shared<T, R, Of>*>(memory);
   T* const w_rows = reinterpret_cast<T*>(memory + sizeof(shared));  // this block's rows of W
   T* const y_rows = w_rows + arguments.most_rows * R;               // and of Y
   constexpr int mld = m_stride<R>;
   const int thread = threadIdx.x, warp = thread >> 5, lane = thread & 31;
-  using Product = ProductType<T, R, reads>;
+  using Product = typename Of::Type;
   Product product(&arguments.sigma, arguments.layout, reinterpret_cast<T*>(memory + arguments.layout.stages_at),
                   shared.product);
   const int rows = product.rows(), rank = arguments.rank;
@@ -185,7 +197,7 @@ __global__ void __launch_bounds__(fused_threads, 1)
   // Visits this block's rows of W and Y, all or some at a time: visit(first, count, w, y).
   bool all_wide = false;  // of this step's rows
   const auto for_rows = [&](auto visit) {
-    if constexpr (widens<T, R>) {
+    if constexpr (widens<T, R, Product>) {
       auto* const wide_w = reinterpret_cast<double*>(shared.product.partial[0]);
       auto* const wide_y = reinterpret_cast<double*>(shared.product.partial[1]);
       for (int first = 0; first < rows; first += wide_rows) {
@@ -219,7 +231,7 @@ __global__ void __launch_bounds__(fused_threads, 1)
 
   for (int step = 0;; ++step) {
     all_wide = false;
-    if constexpr (reads == Reads::half) {
+    if constexpr (leaves_parts<Product>) {
       product.multiply(arguments.y[step & 1], (step & 1) != 0);
       grid_barrier(arguments.barrier, epoch);
       product.add_up(w_rows);
@@ -248,6 +260,8 @@ __global__ void __launch_bounds__(fused_threads, 1)
       if (i == j) atomicAdd(&sums.ww[j], fixed(ww[n] * scales.ww));
     });
     grid_barrier(arguments.barrier, epoch);
+    // While the root is found.
+    if constexpr (is_of_features<Product>) product.prefetch();
 
     const auto number = [](unsigned long long v) { return static_cast<double>(static_cast<long long>(v)); };
     double of_yy[2] = {0, 0};  // ||Y'Y||^2 and ||Y||^2
@@ -354,7 +368,7 @@ __global__ void __launch_bounds__(fused_threads, 1)
       break;
     }
   }
-  if constexpr (reads == Reads::half) product.finish();
+  if constexpr (leaves_parts<Product>) product.finish();
 #endif
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda_check [--quick | --batches]: does the device do what the host does, and how fast? One table of agreements, one
-// of times, one of batches (with --batches nothing else). Needs a driver and nothing else; ends with 0 if all is well,
+// cuda_check [--quick | --features | --batches]: does the device do what the host does, and how fast? One table of
+// agreements, one of times (with --features nothing but its rows of features), one of batches (with --batches nothing
+// else). Needs a driver and nothing else; ends with 0 if all is well,
 // 1 if something is not, 77 if there is no device.
 #include <itspace/align.hpp>
 #include <itspace/batch.hpp>
@@ -271,6 +272,15 @@ cuda::Block<S> large_covariance(const cuda::Device& device, Index dim) {
 }
 
 template <Storage S>
+void time_features(const cuda::Device& device, Index n, Index d) {
+  cuda::Space<S> space(device);
+  cuda::Block<S> z = space.make_block(n, d);
+  space.fill_normal(Random(2), z);
+  time_target<S>("features n=" + std::to_string(n) + " d=" + std::to_string(d),
+                 cuda::FeaturesTarget<S>(device, std::move(z)), 16, double(n) * double(d) * sizeof(S));
+}
+
+template <Storage S>
 void time_all(const cuda::Device& device, bool quick) {
   for (const Index d : quick ? std::vector<Index>{512} : std::vector<Index>{2048, 8192, 32768}) {
     const cuda::DenseTarget<S> dense(device, large_covariance<S>(device, d));
@@ -279,12 +289,7 @@ void time_all(const cuda::Device& device, bool quick) {
         time_target<S>("dense d=" + std::to_string(d), dense, r, double(d) * double(d) * sizeof(S));
   }
   device.release_unused();
-  const Index n = quick ? 4096 : 65536, d = quick ? 256 : 2048;
-  cuda::Space<S> space(device);
-  cuda::Block<S> z = space.make_block(n, d);
-  space.fill_normal(Random(2), z);
-  time_target<S>("features n=" + std::to_string(n) + " d=" + std::to_string(d),
-                 cuda::FeaturesTarget<S>(device, std::move(z)), 16, double(n) * double(d) * sizeof(S));
+  time_features<S>(device, quick ? 4096 : 65536, quick ? 256 : 2048);
 }
 
 // A batch from memory of the device beside the host's from its own, both with two threads of the host: whole calls.
@@ -331,7 +336,7 @@ void time_batch(const cuda::Device& device, Index count, Index d, Index r) {
 
 int main(int argc, char** argv) {
   const std::string asked = argc > 1 ? argv[1] : "";
-  const bool quick = asked == "--quick", batches = asked == "--batches";
+  const bool quick = asked == "--quick", batches = asked == "--batches", features_only = asked == "--features";
   if (const std::string why = itspace::cuda::why_no_device(); !why.empty()) {
     std::printf("skipped: %s\n", why.c_str());
     return 77;
@@ -342,14 +347,23 @@ int main(int argc, char** argv) {
     std::printf("%s, compute capability %d.%d, %d multiprocessors, driver %d, runtime %d\n", properties.name.c_str(),
                 properties.major, properties.minor, properties.multiprocessors, properties.driver_version,
                 properties.runtime_version);
+    const auto print_heading = [] {
+      std::printf("\n  %-8s %-28s %-6s %13s %13s %15s %15s %15s\n", "type", "target", "", "product", "bandwidth",
+                  "K=20, a step", "host between", "ritz, K=4");
+    };
+    if (features_only) {
+      print_heading();
+      for (const auto& [n, d] : {std::pair<Index, Index>{65536, 2048}, {131072, 1024}, {400000, 256}, {40000, 4096}})
+        time_features<float>(device, n, d);
+      return 0;
+    }
     if (!batches) {
       std::printf("\nagainst the host: error and limit\n");
       check_space<float>(device);
       check_space<double>(device);
       check_targets<float>(device);
       check_targets<double>(device);
-      std::printf("\n  %-8s %-28s %-6s %13s %13s %15s %15s %15s\n", "type", "target", "", "product", "bandwidth",
-                  "K=20, a step", "host between", "ritz, K=4");
+      print_heading();
       time_all<float>(device, quick);
       time_all<double>(device, quick);
     }

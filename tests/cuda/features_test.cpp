@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Features in one sweep: products against the definition in double.
+// Features in one sweep: products against the definition in double, and all steps in one launch against the host, with
+// the general solver where the launch cannot certify. A run was fused where its first row says gram.
 #include "on_device.hpp"
 
 #include <itspace/random.hpp>
 
 #include <cmath>
+#include <limits>
 
 namespace itspace::test {
 namespace {
@@ -46,6 +48,14 @@ class CudaFusedFeatures : public ::testing::Test {
     Random(7).fill_normal<double>(y);
     return (y * std::sqrt(4 / double(c.dim * c.rank))).cast<float>();
   }
+  static AlignOptions steps(Index count, double alpha = 0.9) {
+    AlignOptions options;
+    options.steps = count;
+    options.step_size = StepSize::alpha(alpha);
+    return options;
+  }
+  static bool was_fused(const Trace& trace) { return trace.steps.front().route == Route::gram; }
+
   // Sigma y from the definition, in double.
   static Block<double> product(const Block<float>& z, const Eigen::VectorXd& given, const Block<float>& y) {
     const Eigen::VectorXd w = given.size() > 0 ? given : Eigen::VectorXd::Ones(z.rows());
@@ -88,6 +98,86 @@ TEST_F(CudaFusedFeatures, ProductsAreThoseOfTheDefinition) {
       EXPECT_LE((got.col(j).cast<double>() - expected.col(j)).norm(), 16 * double(eps<float>) * expected.col(j).norm())
           << j;
   }
+}
+
+TEST_F(CudaFusedFeatures, RunsAgreeWithTheHost) {
+  for (const Case& c : {Case{1000, 64, 8},
+                        {999, 256, 1},
+                        {2000, 1000, 16},
+                        {600, 1028, 5, 10},
+                        {3000, 2048, 16},
+                        {300, 2048, 16, 0, true},
+                        {500, 772, 16, 1000, true},
+                        {400, 3072, 12}})
+    for (const double alpha : {0.9, 1.5}) {
+      SCOPED_TRACE(::testing::Message() << c << " alpha " << alpha);
+      const Block<float> z = features(c), y = start(c);
+      const auto options = steps(6, alpha);
+      const cuda::FeaturesTarget<float> target(device(), z, weights(c));
+      const auto there = cuda::on_host<float>(device(), cuda::align<float>(target, y, options));
+      auto kept = options;
+      kept.route = Route::gram;
+      const auto here = align<float>(FeaturesTarget<float>(z, weights(c)), y, kept);
+      ASSERT_TRUE(was_fused(there.trace));
+      ASSERT_EQ(there.status(), here.status()) << there.trace.reason;
+      EXPECT_TRUE(there.trace.certified());
+      ASSERT_EQ(there.trace.steps.size(), here.trace.steps.size());
+      const Real size = Real(here.trace.target_trace) + real(here.factor).squaredNorm();
+      for (std::size_t k = 0; k < here.trace.steps.size(); ++k) {
+        const Step &a = there.trace.steps[k], &b = here.trace.steps[k];
+        const Real apart = 2 * ratio_limit * eps<float> * Real(c.rank) * Real(k + 1);
+        EXPECT_EQ(a.passes, b.passes);
+        EXPECT_LE(std::abs(Real(a.objective) - Real(b.objective)), a.resolution + b.resolution + apart * size) << k;
+        EXPECT_LE(a.resolution, 30 * b.resolution) << k;
+        EXPECT_LE(a.certificate_gap, 1e-9 * a.objective + a.resolution) << k;
+      }
+      const RealMatrix p = real(there.factor), q = real(here.factor);
+      const Real apart = 2 * ratio_limit * eps<float> * Real(c.rank) * Real(7) * Real(c.rank);
+      EXPECT_LE((p * p.transpose() - q * q.transpose()).norm(), apart * q.squaredNorm());
+      const auto again = cuda::on_host<float>(device(), cuda::align<float>(target, y, options));
+      EXPECT_EQ(there.factor, again.factor);  // the same bits
+    }
+}
+
+// Rows further apart than they are long are read where they lie, and no further.
+TEST_F(CudaFusedFeatures, RowsMayLieApart) {
+  const Case c{700, 300, 6};
+  const Index stride = 320;
+  const Block<float> z = features(c), y = start(c);
+  Block<float> wide = Block<float>::Constant(c.samples, stride, std::numeric_limits<float>::quiet_NaN());
+  wide.leftCols(c.dim) = z;
+  const auto memory = cuda::to_device<float>(device(), wide);
+  const cuda::ConstView<float> view(memory.data(), c.samples, c.dim, stride);
+  const auto a = cuda::on_host<float>(
+      device(), cuda::align<float>(cuda::FeaturesTarget<float>(device(), cuda::DeviceData<float>(view)), y, steps(5)));
+  const auto b =
+      cuda::on_host<float>(device(), cuda::align<float>(cuda::FeaturesTarget<float>(device(), z), y, steps(5)));
+  EXPECT_TRUE(was_fused(a.trace) && was_fused(b.trace));
+  EXPECT_EQ(a.factor, b.factor);
+}
+
+// What the launch does not take or cannot certify is the general solver's: the same answers, with its words.
+TEST_F(CudaFusedFeatures, HandsOverWhatItCannotCertify) {
+  const auto compare = [&](const char* what, const Block<float>& z, const Block<float>& y,
+                           const AlignOptions& options) {
+    SCOPED_TRACE(what);
+    const auto there = cuda::align<float>(cuda::FeaturesTarget<float>(device(), z), y, options);
+    const auto here = align<float>(FeaturesTarget<float>(z), y, options);
+    EXPECT_FALSE(was_fused(there.trace));
+    EXPECT_EQ(there.status(), here.status()) << name(there.status()) << ", " << name(here.status());
+  };
+  const Case c{200, 64, 8}, odd{200, 61, 8}, wide{200, 64, 20}, few{5, 64, 8};
+  compare("fewer samples than columns of Y", features(few), start(few), steps(3));
+  compare("zeros", features(c), Block<float>::Zero(64, 8), steps(3));
+  compare("rows that begin anywhere", features(odd), start(odd), steps(3));
+  compare("more than 16 columns", features(wide), start(wide), steps(3));
+  auto by_qr = steps(3);
+  by_qr.route = Route::qr;
+  compare("route qr", features(c), start(c), by_qr);
+  Block<float> broken = features(c);
+  broken(3, 5) = std::numeric_limits<float>::quiet_NaN();
+  const cuda::FeaturesTarget<float> not_finite(device(), broken);
+  EXPECT_TRUE(failed(cuda::align<float>(not_finite, start(c), steps(3)).status()));
 }
 
 }  // namespace

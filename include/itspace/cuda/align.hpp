@@ -57,6 +57,10 @@ class TargetArgument {
                     { target.entries() } -> std::convertible_to<ConstView<Scalar>>;
                   })
       entries_ = target.entries();
+    if constexpr (requires {
+                    { target.centred_rows() } -> std::convertible_to<CentredRows<Scalar>>;
+                  })
+      centred_rows_ = target.centred_rows();
   }
   TargetArgument(const TargetRef<Scalar>& target, Device device) : ref_(target), device_(std::move(device)) {}
   TargetArgument(const TargetArgument&) = delete;
@@ -64,13 +68,15 @@ class TargetArgument {
 
   const TargetRef<Scalar>& ref() const { return ref_; }
   const Device& device() const { return device_; }
-  // Of a dense target: all steps of a run may then be made in one launch.
+  // Of a dense target, and of features: all steps of a run may then be made in one launch.
   const std::optional<ConstView<Scalar>>& entries() const { return entries_; }
+  const std::optional<CentredRows<Scalar>>& centred_rows() const { return centred_rows_; }
 
  private:
   TargetRef<Scalar> ref_;
   Device device_;
   std::optional<ConstView<Scalar>> entries_;
+  std::optional<CentredRows<Scalar>> centred_rows_;
 };
 
 // From an explicit start, d x r: on the device, or on the host.

@@ -263,7 +263,15 @@ FusedPlan plan_fused(int, int, int) {
   return {};
 }
 template <class T>
+FusedPlan plan_fused_features(int, Index, int, int) {
+  return {};
+}
+template <class T>
 bool launch_fused(cudaStream_t, const FusedJob<T>&, unsigned char*, double*) {
+  return false;
+}
+template <class T>
+bool launch_fused_features(cudaStream_t, const FusedJob<T>&, const FeaturesTerms<T>&, unsigned char*, double*) {
   return false;
 }
 std::vector<FusedRow> read_fused(const double*, int) {
@@ -316,7 +324,10 @@ void widen_symmetric(cudaStream_t, In<T> a, double* out) {
   template bool features_product<T>(cudaStream_t, const In<T>&, const FeaturesTerms<T>&, const In<T>&, const Out<T>&, \
                                     unsigned char*);                                                                  \
   template FusedPlan plan_fused<T>(int, int, int);                                                                    \
+  template FusedPlan plan_fused_features<T>(int, Index, int, int);                                                    \
   template bool launch_fused<T>(cudaStream_t, const FusedJob<T>&, unsigned char*, double*);                           \
+  template bool launch_fused_features<T>(cudaStream_t, const FusedJob<T>&, const FeaturesTerms<T>&, unsigned char*,   \
+                                         double*);                                                                    \
   template void widen<T>(cudaStream_t, In<T>, const double*, Out<double>);                                            \
   template void widen_symmetric<T>(cudaStream_t, In<T>, double*);
 ITSPACE_INSTANTIATE(float)
