@@ -66,6 +66,11 @@ double blas_symmetric(const Block<Scalar>& sigma, const Block<Scalar>& y, Block<
   return std::min(by_rows, by_columns);
 }
 
+// BLAS's threads stay awake for tens of milliseconds after a call, on the processors that ours are to be measured on.
+void let_blas_sleep() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
 // The time from one on_step to the next, the first two left out.
 template <class Scalar, class Target>
 double step(const Target& target, const Block<Scalar>& start, Solver solver) {
@@ -129,6 +134,7 @@ void dense(Index d, Index r, int extra = none) {
   const DenseTarget<Scalar> target(borrow(sigma));
   for_each_count([&](long count) {
     const double blas = blas_symmetric<Scalar>(sigma, y, out);
+    let_blas_sleep();
     const double product = median_of([&] { target.apply(y, out); });
     const double paper = step<Scalar>(target, y, Solver::paper);
     std::printf("| dense %s%s, d=%ld r=%ld | %ld | %.3f | %.3f (%.2f) | %.3f (%.2f) |",
@@ -161,6 +167,7 @@ void features(Index n, Index d, Index r) {
     const double by_columns =
         median_of([&] { gemm(CblasColMajor, CblasNoTrans, d, r, n, z.data(), d, p.data(), n, out.data(), d); });
     const double blas = first + std::min(by_rows, by_columns);
+    let_blas_sleep();
     const double product = median_of([&] { target.apply(y, out); });
     const double paper = step<float>(target, y, Solver::paper);
     std::printf("| features f32, n=%ld d=%ld r=%ld | %ld | %.3f (two) | %.3f (%.2f) | %.3f (%.2f) | |\n", long(n),
