@@ -101,7 +101,10 @@ bool measure(const ScaledData& data, double multiple, double largest, double noi
   made.trace = h_unit * h.trace();
   made.asymmetry = h_unit * kernels::asymmetry_of(h).norm;
   made.orthogonality = std::sqrt(kernels::squared_norm(excess));
+  // With E = m'theta m - I the nuclear norm is tr((I + E)^(-1/2) H) = tr H - tr(E H)/2 + ..., E being symmetric.
+  const double longer = 0.5 * h_unit * kernels::sum_of_products(excess, h);
   if (made.orthogonality <= near_orthonormal) {
+    made.trace -= longer;
     excess.diagonal().array() += 1;
     made.lengths = feasibility_bounds(excess, made.doubt).cwiseMax(1.0).cwiseSqrt().cwiseInverse();
     made.reached = h_unit * made.lengths.dot(h.diagonal());
@@ -117,7 +120,7 @@ bool measure(const ScaledData& data, double multiple, double largest, double noi
   kernels::set_columns(m_transposed, [&](const kernels::Range& columns) {
     return kernels::at(m_transposed, columns) - kernels::at(work.correction, columns).template cast<double>();
   });
-  made.trace -= 0.5 * h_unit * kernels::sum_of_products(excess, h);  // tr(E H), E being symmetric
+  made.trace -= longer;
   made.asymmetry += 0.55 * made.orthogonality * largest;
   made.m_squared = kernels::squared_norm(m_transposed);
   // ||theta^(1/2) D|| <= (tr theta)^(1/2) ||D|| for what is rounded of the correction.

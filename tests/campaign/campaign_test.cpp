@@ -25,9 +25,10 @@ TEST_P(Campaign, FindsNothing) {
 
 // Cases that once found something: a certificate by products on route root, whose basis is none of Sigma Q, and one of
 // covariances so large that the squares of their norms were out of range; one so small, and singular; a probe's swap as
-// long as rounding, which `verify` took for a plain step.
+// long as rounding, which `verify` took for a plain step; two roots that were longer than they should be by rounding,
+// which was in no resolution.
 TEST(CampaignOnce, FindsNothingMore) {
-  for (const std::uint64_t seed : {702023U, 1034309U, 3000392U, 4008049U}) {
+  for (const std::uint64_t seed : {702023U, 1034309U, 3000392U, 4008049U, 10882U, 17804U}) {
     const Verdict verdict = run_case(seed);
     for (const Complaint& complaint : verdict.complaints)
       ADD_FAILURE() << verdict.description << "\n" << name(complaint.fault) << ": " << complaint.what;
