@@ -303,19 +303,7 @@ class ClusterProduct {
   float* stages_;
   Shared& shared_;
   int rank_, cluster_first_, owned_, box_values_, stage_values_, first_box_, boxes_;
-  // A stage, and how often all stages have been gone through before.
-  struct Turn {
-    int stage = 0;
-    unsigned turn = 0;
-
-    __device__ void advance(int stages) {
-      if (++stage == stages) {
-        stage = 0;
-        ++turn;
-      }
-    }
-  };
-  Turn load_, use_;
+  StageTurn load_, use_;
   unsigned exchanged_ = 0;
 };
 

@@ -234,18 +234,6 @@ class FeaturesProduct {
   __device__ void wait_for_resident_rows() {}
 
  private:
-  // A stage, and how often all stages have been gone through before.
-  struct Turn {
-    int stage = 0;
-    unsigned turn = 0;
-
-    __device__ void advance(int stages) {
-      if (++stage == stages) {
-        stage = 0;
-        ++turn;
-      }
-    }
-  };
   __device__ int nth(int tile, bool backwards) const {
     return first_tile_ + (backwards ? count_ - 1 - tile : tile);
   }
@@ -349,7 +337,7 @@ class FeaturesProduct {
   const float* shift_;  // of this warp's columns
   float* whole_;
   int first_column_, first_tile_, count_;
-  Turn project_, add_, load_;
+  StageTurn project_, add_, load_;
   unsigned used_ = 0, sent_ = 0;  // tiles so far, over all sweeps
   int loaded_ = 0, arrived_ = 0, to_load_, load_tile_ = 0;
   bool load_backwards_ = false;

@@ -52,6 +52,19 @@ __device__ __forceinline__ void fence_global_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
+// Of memory that the copy engine fills in turns: a stage, and how often all stages have been gone through before.
+struct StageTurn {
+  int stage = 0;
+  unsigned turn = 0;
+
+  __device__ void advance(int stages) {
+    if (++stage == stages) {
+      stage = 0;
+      ++turn;
+    }
+  }
+};
+
 // All blocks are resident: whoever arrives last lets the others go.
 __device__ inline void grid_barrier(unsigned* counter, unsigned& epoch) {
   __syncthreads();

@@ -96,8 +96,8 @@ class HalfProduct {
         for (int b = 0; b < Shape::strip_boxes; ++b) {
           const int below = diagonal_row(panel) - (strip.row + b);
           if (b >= boxes || below < 0) continue;
-          wait_for(&shared_.arrived[warp_][use_.slot], use_.turn & 1);
-          const T* const box = slots_ + use_.slot * Shape::box_values;
+          wait_for(&shared_.arrived[warp_][use_.stage], use_.turn & 1);
+          const T* const box = slots_ + use_.stage * Shape::box_values;
           Box::add(box, factor, y_rows + b * box_rows * Shape::y_row_values, below > 0, lane_, rows[b], turned_over,
                    [&] {
                      __syncwarp();
@@ -133,7 +133,7 @@ class HalfProduct {
   // What was asked for has come: nothing is written into this block's memory after its end.
   __device__ void finish() {
     for (; waiting_ > 0; --waiting_) {
-      wait_for(&shared_.arrived[warp_][use_.slot], use_.turn & 1);
+      wait_for(&shared_.arrived[warp_][use_.stage], use_.turn & 1);
       use_.advance(layout_.slots);
     }
   }
@@ -153,17 +153,6 @@ class HalfProduct {
     int side;
     bool backwards;
     int products;
-  };
-  struct Turn {
-    int slot = 0;
-    unsigned turn = 0;
-
-    __device__ void advance(int slots) {
-      if (++slot == slots) {
-        slot = 0;
-        ++turn;
-      }
-    }
   };
 
   __device__ static Strip place(int row) {
@@ -227,9 +216,9 @@ class HalfProduct {
   __device__ bool ask_for_box() {
     if (ahead_.left == 0 && !find_boxes()) return false;
     if (lane_ == 0) {
-      unsigned long long* const arrived = &shared_.arrived[warp_][load_.slot];
+      unsigned long long* const arrived = &shared_.arrived[warp_][load_.stage];
       expect_bytes(arrived, box_bytes);
-      copy_box(slots_ + load_.slot * Shape::box_values, sigma_, ahead_.column, ahead_.row, arrived);
+      copy_box(slots_ + load_.stage * Shape::box_values, sigma_, ahead_.column, ahead_.row, arrived);
     }
     ahead_.row += box_rows;
     --ahead_.left;
@@ -333,7 +322,7 @@ class HalfProduct {
   int panels_;
   Strip begin_, last_;  // this block's rows of boxes
   Ahead ahead_;
-  Turn load_, use_;
+  StageTurn load_, use_;
   int waiting_ = 0;      // boxes
   unsigned strips_ = 0;  // so far, over all products
 };
