@@ -102,6 +102,7 @@ struct ResidentShared {
   Ended ended;
   bool is_best;
   unsigned long long arrived, resident;
+  unsigned long long rest_heard;  // by the lanes of the first warp
 };
 
 // Which thread this is.

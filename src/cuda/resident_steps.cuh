@@ -159,6 +159,7 @@ namespace {
   if (of.thread == 0) {
     make_barrier(&shared.arrived, 1);
     make_barrier(&shared.resident, 1);
+    make_barrier(&shared.rest_heard, 32);
     fence_copies();
     if (boxes > 0) expect_bytes(&shared.resident, static_cast<unsigned>(boxes) * box_values * 4u);
     for (int b = 0; b < boxes; ++b)
@@ -207,18 +208,18 @@ namespace {
       if (const int row = first_row + e / R; row < dim && e % R < rank)
         arguments.best[row * arguments.best_stride + e % R] = static_cast<float>(y[e / R * ld + e % R]);
   };
-  // What the pass at iterate `step` showed, by the first and the fifth warp.
+  // What the pass at iterate `step` showed, by the first and the fifth warp. They meet at a barrier in memory, where
+  // every lane arrives: racecheck takes a bar.sync of two warps for one of all, and names races where there are none.
   const auto record = [&](int step) {
     const unsigned date = static_cast<unsigned>(step) + 1;
-    MeasuredRoot measured{};
     if (of.warp == 0) {
       say_norms(shared, spoken, of, shared.y[step % 3], date);
       hear_rest(shared, spoken, of, date);
-    } else {
-      measured = measure_root(shared, shared.g[step & 1], rank, of.lane);
+      arrive(&shared.rest_heard);
+      return;
     }
-    asm volatile("bar.sync 1, 64;" ::: "memory");
-    if (of.warp == 0) return;
+    const MeasuredRoot measured = measure_root(shared, shared.g[step & 1], rank, of.lane);
+    wait_for(&shared.rest_heard, step & 1);
     if (logs && step > 0) write_log(shared, arguments.log, step - 1, of.lane);
     __syncwarp();
     if (of.lane == 0) decide(shared, arguments, measured);
