@@ -8,63 +8,86 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <type_traits>
 
 namespace itspace::cuda::kernels {
 
 constexpr int features_rank = 16;
-constexpr int most_features_stages = 8, most_features_cluster = 8;
-constexpr int most_features_boxes = 4;  // of 32 columns, of a warp
+constexpr int most_features_stages = 16, most_features_cluster = 8;
+constexpr int features_slots = 1;       // for what was projected of a tile: it is read at once
+constexpr int most_features_boxes = 8;  // of 32 columns, of a warp
+// Half of a block's warps project, the others add up: so many have columns of their own in each.
+constexpr int column_warps = cluster_warps / 2, column_threads = 32 * column_warps;
 
 struct FeaturesLayout {
   int dim, rank_blocks, tiles, clusters;  // blocks of a cluster, tiles of all of Z
   int sweeps, stages, stages_at, rows_per_block;
+  bool whole_slices;  // boxes of a unit come in one copy
   long long samples;
   const float* shift;     // s
+  const float* scale;     // c, powers of four
   const double* weights;  // w_i; none: all 1
   const double* delta;
   double factor, total;  // of the sum of the rows
   float* partial;        // [clusters][features_values()]
-  double* delta_y;       // [rank_blocks][warps][features_rank]
+  double* delta_y;       // [rank_blocks][column_warps][features_rank]
 };
 
 // Columns of a cluster, of which the last may be beyond Z; and values of W in the order of the warps.
 __host__ __device__ constexpr int cluster_columns(int rank_blocks, int boxes) {
-  return rank_blocks * cluster_warps * boxes * box_columns;
+  return rank_blocks * column_warps * boxes * box_columns;
 }
 // Where W of a cluster lies in memory: as the lanes that hold it write it.
 __device__ __forceinline__ int partial_place(int row, int column) {
   return ((row >> 5) * features_rank + column) * box_columns + (row & 31);
 }
 
-// Groups of eight rows of a tile: what registers and shared memory hold.
+// Sixteens of rows of a tile: what registers and shared memory hold.
 template <int Boxes>
-constexpr int features_groups = Boxes <= 2 ? 4 : 2;
+constexpr int features_sixteens = Boxes <= 2 ? 2 : 1;
 
-// The sum of what clusters `first`, first + step, ... have left of four rows of W, `row` a multiple of 4.
-__device__ __forceinline__ void add_parts_of(const FeaturesLayout& layout, int cluster_values, int row, int column,
-                                             int first, int step, double (&sums)[4]) {
-  const auto* from = reinterpret_cast<const float4*>(layout.partial + partial_place(row, column));
-#pragma unroll 17
-  for (int c = first; c < layout.clusters; c += step) {
-    const float4 part = __ldcg(from + static_cast<std::size_t>(c) * (cluster_values / 4));
-    sums[0] += part.x;
-    sums[1] += part.y;
-    sums[2] += part.z;
-    sums[3] += part.w;
-  }
-}
+// Boxes of a warp's part of a tile that come and go together.
+template <int Boxes>
+constexpr int features_unit_boxes = Boxes <= 2 ? Boxes : Boxes / 2;
 
-__device__ __forceinline__ double delta_times_y(const FeaturesLayout& layout, int column) {
-  double sum = 0;
+// Four rows of a column of W, `row` a multiple of 4, by four lanes side by side, each of which gets one of them: the
+// sum of what all clusters have left of it. By all lanes of a warp.
+__device__ __forceinline__ float finished_row(const FeaturesLayout& layout, int cluster_values, int row, int column,
+                                              bool any) {
+  constexpr int lanes = 4, at_once = 17;  // on their way together
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  double sums[4] = {}, delta_y = 0;
+  if (any) {
 #pragma unroll 8
-  for (int w = 0; w < layout.rank_blocks * cluster_warps; ++w)
-    sum += __ldcg(layout.delta_y + w * features_rank + column);
-  return sum;
-}
-// An entry of W from the sum of its parts.
-__device__ __forceinline__ float finished(const FeaturesLayout& layout, int row, double sum, double delta_y) {
-  return static_cast<float>(layout.factor * sum - layout.total * __ldg(layout.delta + row) * delta_y);
+    for (int w = 0; w < layout.rank_blocks * column_warps; ++w)
+      delta_y += __ldcg(layout.delta_y + w * features_rank + column);
+    const auto* from = reinterpret_cast<const float4*>(layout.partial + partial_place(row, column));
+    for (int base = lane; base < layout.clusters; base += at_once * lanes) {
+      float4 parts[at_once];
+#pragma unroll
+      for (int n = 0; n < at_once; ++n) {
+        const int c = base + n * lanes;
+        parts[n] = c < layout.clusters ? __ldcg(from + static_cast<std::size_t>(c) * (cluster_values / 4))
+                                       : float4{0, 0, 0, 0};
+      }
+#pragma unroll
+      for (int n = 0; n < at_once; ++n) {
+        sums[0] += parts[n].x;
+        sums[1] += parts[n].y;
+        sums[2] += parts[n].z;
+        sums[3] += parts[n].w;
+      }
+    }
+  }
+#pragma unroll
+  for (double& sum : sums) {
+    sum += __shfl_xor_sync(~0u, sum, 1);
+    sum += __shfl_xor_sync(~0u, sum, 2);
+  }
+  const double sum = lane < 2 ? (lane == 0 ? sums[0] : sums[1]) : lane == 2 ? sums[2] : sums[3];
+  const double delta = any && row + lane < layout.dim ? __ldg(layout.delta + row + lane) : 0;
+  return static_cast<float>(layout.factor * sum - layout.total * delta * delta_y);
 }
 
 // Blocks of a cluster for rows of this length, and boxes of a warp.
@@ -72,23 +95,24 @@ struct FeaturesShape {
   int cluster, boxes;
 };
 inline FeaturesShape features_shape(int dim) {
-  constexpr int box_of_block = cluster_warps * box_columns, most = most_features_boxes * box_of_block;
+  constexpr int box_of_block = column_warps * box_columns, most = most_features_boxes * box_of_block;
   const int cluster = (dim + most - 1) / most;
-  return {cluster, (dim + cluster * box_of_block - 1) / (cluster * box_of_block)};
+  const int boxes = (dim + cluster * box_of_block - 1) / (cluster * box_of_block);
+  return {cluster, boxes + boxes % 2};
 }
 
 // Calls visit(std::integral_constant<int, boxes>).
 template <class Visit>
 auto with_boxes(int boxes, const Visit& visit) {
   switch (boxes) {
-    case 1:
-      return visit(std::integral_constant<int, 1>{});
     case 2:
       return visit(std::integral_constant<int, 2>{});
-    case 3:
-      return visit(std::integral_constant<int, 3>{});
-    default:
+    case 4:
       return visit(std::integral_constant<int, 4>{});
+    case 6:
+      return visit(std::integral_constant<int, 6>{});
+    default:
+      return visit(std::integral_constant<int, 8>{});
   }
 }
 
@@ -104,27 +128,31 @@ struct FeaturesPlan {
   FeaturesPlan(int dim, Index samples, int sweeps, const Limits& limits, std::size_t bytes_before,
                std::size_t bytes_of_row)
       : cluster(features_shape(dim).cluster) {
-    constexpr int tile_rows = 8 * features_groups<Boxes>;
-    constexpr Index most_tiles = 1 << 30;  // of all sweeps
+    constexpr int tile_rows = 16 * features_sixteens<Boxes>;
+    constexpr int unit_boxes = features_unit_boxes<Boxes>;
+    constexpr Index most_tiles = 1 << 29;  // of all sweeps
     const auto over = [](Index count, Index size) { return (count + size - 1) / size; };
     const Index tiles = over(samples, tile_rows), most_clusters = limits.processors / cluster;
     if (cluster > most_features_cluster || most_clusters == 0 || tiles > most_tiles / sweeps) return;
+    if (samples > std::numeric_limits<int>::max()) return;
     // As many as there are tiles, or more where that leaves a block with few rows of W.
     const Index launched = std::min(most_clusters, std::max(tiles, over(dim, cluster * 16)));
     blocks = static_cast<int>(launched) * cluster;
     most_rows = static_cast<int>(over(over(dim, blocks), 4)) * 4;
-    box = {box_columns, tile_rows, true};
+    // (Where a row ends within a box, a copy of several boxes would read what follows it.)
+    layout.whole_slices = dim % box_columns == 0;
+    box = {box_columns, tile_rows, true, layout.whole_slices ? unit_boxes : 1};
     constexpr std::size_t atom = 1024;  // in which the copy engine exchanges units
-    constexpr std::size_t stage = cluster_warps * Boxes * tile_rows * box_columns * sizeof(float);
+    constexpr std::size_t stage = column_warps * unit_boxes * tile_rows * box_columns * sizeof(float);
     const std::size_t stages_at =
         (bytes_before + static_cast<std::size_t>(most_rows) * bytes_of_row + atom - 1) / atom * atom;
-    const std::size_t fixed =
-        stages_at + 2 * static_cast<std::size_t>(cluster) * tile_rows * features_rank * sizeof(float);
+    const std::size_t fixed = stages_at + features_slots * column_warps * static_cast<std::size_t>(cluster) *
+                                              tile_rows * features_rank * sizeof(float);
     const std::size_t most = static_cast<std::size_t>(limits.shared_bytes);
     const int stages =
         most < fixed ? 0 : static_cast<int>(std::min<std::size_t>(most_features_stages, (most - fixed) / stage));
     shared_bytes = fixed + static_cast<std::size_t>(stages) * stage;
-    fits = stages >= 2;
+    fits = stages >= 2 * (Boxes / unit_boxes);
     layout.dim = dim;
     layout.rank_blocks = cluster;
     layout.tiles = static_cast<int>(tiles);
@@ -143,12 +171,13 @@ struct FeaturesPlan {
            sizeof(float);
   }
   std::size_t delta_bytes() const {
-    return static_cast<std::size_t>(cluster) * cluster_warps * features_rank * sizeof(double);
+    return static_cast<std::size_t>(cluster) * column_warps * features_rank * sizeof(double);
   }
 
   FeaturesLayout layout_for(const FeaturesTerms<float>& terms, unsigned char* memory) const {
     FeaturesLayout full = layout;
     full.shift = terms.shift;
+    full.scale = terms.scale;
     full.weights = terms.weights;
     full.delta = terms.delta;
     full.factor = terms.factor;

@@ -26,6 +26,7 @@ __global__ void __launch_bounds__(cluster_threads, 1) sweep_features(const __gri
   FeaturesProduct<Boxes> product(&arguments.z, arguments.layout,
                                  reinterpret_cast<float*>(memory + arguments.layout.stages_at), shared);
   product.multiply(arguments.y, false);
+  product.finish();
 #endif
 }
 
@@ -40,21 +41,16 @@ struct LayOut {
   }
 };
 
-// Four rows of W: those from 4 j on, of column i.
-struct AddUp {
-  FeaturesLayout layout;
-  int cluster_values;
-  Out<float> out;
+constexpr int add_threads = 256;
 
-  __device__ void operator()(Index i, Index j) const {
-    const int row = static_cast<int>(4 * j), column = static_cast<int>(i);
-    double sums[4] = {};
-    add_parts_of(layout, cluster_values, row, column, 0, 1, sums);
-    const double delta_y = delta_times_y(layout, column);
-    for (int k = 0; k < 4 && row + k < layout.dim; ++k)
-      out.data[(row + k) * out.stride + column] = finished(layout, row + k, sums[k], delta_y);
-  }
-};
+__global__ void __launch_bounds__(add_threads)
+    add_up_features(const __grid_constant__ FeaturesLayout layout, int cluster_values, const Out<float> out) {
+  const int e = static_cast<int>(blockIdx.x) * add_threads + static_cast<int>(threadIdx.x);
+  const int fours = (layout.dim + 3) / 4, four = e / 4, row = 4 * (four % fours), column = four / fours;
+  const bool any = column < static_cast<int>(out.cols);
+  const float w = finished_row(layout, cluster_values, row, column, any);
+  if (any && row + e % 4 < layout.dim) out.data[(row + e % 4) * out.stride + column] = w;
+}
 
 template <int Boxes>
 FeaturesPlan<Boxes> plan_for(Index dim, Index samples, const Limits& limits) {
@@ -90,8 +86,10 @@ bool launch_columns(cudaStream_t stream, const Limits& limits, const In<float>& 
   config.attrs = &cluster;
   config.numAttrs = 1;
   check(cudaLaunchKernelEx(&config, kernel, arguments), "launching a sweep over features");
-  launch_for_each(stream, out.cols, over(out.rows, 4), AddUp{arguments.layout, plan.columns() * R, out},
-                  "adding up a sweep over features");
+  const Index lanes = out.cols * over(out.rows, 4) * 4;
+  add_up_features<<<static_cast<unsigned>(over(lanes, add_threads)), add_threads, 0, stream>>>(arguments.layout,
+                                                                                               plan.columns() * R, out);
+  check_launch("adding up a sweep over features");
   return true;
 }
 
@@ -100,7 +98,7 @@ bool launch_columns(cudaStream_t stream, const Limits& limits, const In<float>& 
 template <class T>
 std::size_t features_product_scratch(Index dim, Index samples) {
   if constexpr (std::is_same_v<T, float>) {
-    constexpr Index most_dim = most_features_cluster * most_features_boxes * cluster_warps * box_columns;
+    constexpr Index most_dim = most_features_cluster * most_features_boxes * column_warps * box_columns;
     const Limits limits = limits_of_device();
     if (dim > most_dim || limits.major != 9) return 0;
     return with_boxes(features_shape(static_cast<int>(dim)).boxes, [&](auto boxes) -> std::size_t {
@@ -118,7 +116,7 @@ bool features_product(cudaStream_t stream, const In<T>& z, const FeaturesTerms<T
     constexpr std::size_t unit = 16;
     const bool aligned = reinterpret_cast<std::uintptr_t>(z.data) % unit == 0 &&
                          static_cast<std::size_t>(z.stride) * sizeof(T) % unit == 0;
-    if (!aligned) return false;
+    if (!aligned || terms.scale == nullptr) return false;
     const Limits limits = limits_of_device();
     for (Index first = 0; first < y.cols; first += R) {
       const Index cols = y.cols - first < R ? y.cols - first : R;

@@ -43,11 +43,22 @@ __device__ __forceinline__ void copy_box(void* to, const CUtensorMap* map, int c
       "l"(map), "r"(column), "r"(row), "r"(shared_address(arrived))
       : "memory");
 }
+// Several boxes side by side, the first of them the `box`-th of the rows.
+__device__ __forceinline__ void copy_boxes(void* to, const CUtensorMap* map, int box, int row,
+                                           unsigned long long* arrived) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+      "[%5];" ::"r"(shared_address(to)),
+      "l"(map), "r"(0), "r"(row), "r"(box), "r"(shared_address(arrived))
+      : "memory");
+}
 // What threads have written is seen by the copy engine.
 __device__ __forceinline__ void fence_copies() {
   asm volatile("fence.proxy.async;" ::: "memory");
 }
-
+__device__ __forceinline__ void fence_shared_copies() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 __device__ __forceinline__ void fence_global_copies() {
   asm volatile("fence.proxy.async.global;" ::: "memory");
 }

@@ -42,6 +42,7 @@ bool launch_with(cudaStream_t stream, const FusedJob<float>& job, const Features
   const FeaturesPlan<Boxes> plan = features_plan<Boxes>(job.dim, terms.samples, job.steps);
   const Memory places = places_for(plan, job.dim);
   Arguments<float, R, ProductOfFeatures<Boxes>> arguments{};
+  if (terms.scale == nullptr) return false;
   if (!describe_rows(job.sigma, job.stride, static_cast<std::size_t>(terms.samples), job.dim, plan.box,
                      &arguments.sigma))
     return false;

@@ -260,8 +260,6 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
       if (i == j) atomicAdd(&sums.ww[j], fixed(ww[n] * scales.ww));
     });
     grid_barrier(arguments.barrier, epoch);
-    // While the root is found.
-    if constexpr (is_of_features<Product>) product.prefetch();
 
     const auto number = [](unsigned long long v) { return static_cast<double>(static_cast<long long>(v)); };
     double of_yy[2] = {0, 0};  // ||Y'Y||^2 and ||Y||^2

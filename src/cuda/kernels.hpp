@@ -165,11 +165,13 @@ bool dense_product(cudaStream_t stream, const In<T>& sigma, const In<T>& y, cons
 
 // --- out = sum_i w_i f (z_i - s)(z_i - s)'y - total delta delta'y for the rows z_i of features, which come from memory
 // once for each 16 columns of y; in float, by the copy engine and the tensor cores of compute capability 9. False, and
-// nothing is launched, elsewhere, and where rows do not begin at multiples of 16 bytes or are too long.
+// nothing is launched, elsewhere, and where rows do not begin at multiples of 16 bytes or are too long, or no scale is
+// known.
 template <class T>
 struct FeaturesTerms {
   Index samples;
   const T* shift;         // s
+  const T* scale;         // powers of four that bring (z_i - s) to 2^15 at most, column by column; null: not known
   const double* weights;  // w_i; null: all 1
   const double* delta;
   double factor, total;  // f

@@ -200,7 +200,8 @@ inline Limits limits_of_device() {
 
 struct BoxSize {
   int columns, rows;
-  bool swizzled;  // 16-byte units exchanged by the number of the row modulo 8
+  bool swizzled;         // 16-byte units exchanged by the number of the row modulo 8
+  int side_by_side = 1;  // boxes that come in one copy, one after the other; rows are whole boxes then
 };
 
 template <class T, int R>
@@ -261,11 +262,15 @@ bool describe_rows(const T* matrix, std::size_t stride, std::size_t rows, int co
     return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
   }();
   if (encode == nullptr) return false;
-  const cuuint64_t sizes[] = {static_cast<cuuint64_t>(columns), static_cast<cuuint64_t>(rows)};
-  const cuuint64_t strides[] = {static_cast<cuuint64_t>(stride * sizeof(T))};
-  const cuuint32_t box[] = {static_cast<cuuint32_t>(size.columns), static_cast<cuuint32_t>(size.rows)}, one[] = {1, 1};
-  return encode(map, sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64, 2,
-                const_cast<T*>(matrix), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
+  const auto width = static_cast<cuuint64_t>(size.columns), across = static_cast<cuuint64_t>(columns);
+  const bool several = size.side_by_side > 1;  // a third dimension, along the rows
+  const cuuint64_t sizes[] = {several ? width : across, static_cast<cuuint64_t>(rows), across / width};
+  const cuuint64_t strides[] = {static_cast<cuuint64_t>(stride * sizeof(T)), width * sizeof(T)};
+  const cuuint32_t box[] = {static_cast<cuuint32_t>(size.columns), static_cast<cuuint32_t>(size.rows),
+                            static_cast<cuuint32_t>(size.side_by_side)},
+                   one[] = {1, 1, 1};
+  return encode(map, sizeof(T) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32 : CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+                several ? 3 : 2, const_cast<T*>(matrix), sizes, strides, box, one, CU_TENSOR_MAP_INTERLEAVE_NONE,
                 size.swizzled ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_NONE,
                 CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }

@@ -76,6 +76,21 @@ void DenseTarget<Scalar>::apply(const ConstView<Scalar>& y, const View<Scalar>& 
 
 // --- Features.
 
+namespace {
+
+// Halves, as which a sweep multiplies features, reach to 2^16.
+constexpr int largest_scaled_exponent = 15;
+
+// A power of four that brings numbers up to `largest` to 2^exponent at most, within what floats are; 1 where there is
+// none.
+double scale_below(double largest, int exponent) {
+  if (!(largest > 0) || !std::isfinite(largest)) return 1;
+  const int power = std::clamp(exponent - 1 - std::ilogb(largest), -126, 126);
+  return std::ldexp(1.0, power - (power & 1));
+}
+
+}  // namespace
+
 template <Storage Scalar>
 FeaturesTarget<Scalar>::FeaturesTarget(Device device, DeviceData<Scalar> features, const Eigen::VectorXd& weights)
     : device_(std::move(device)), features_(std::move(features)) {
@@ -115,7 +130,14 @@ FeaturesTarget<Scalar>::FeaturesTarget(Device device, DeviceData<Scalar> feature
 
   terms.shift = shift_->data();
   terms.columns = shift_error_->data();
-  trace_ = column_sums<Scalar>(state, ColumnSum::centred_square, z, terms).sum() * scale_;
+  const Vector squares = column_sums<Scalar>(state, ColumnSum::centred_square, z, terms);
+  trace_ = squares.sum() * scale_;
+  terms.weights = nullptr;  // no value is farther from the mean than the root of all squares
+  const Vector all = weighted ? Vector(column_sums<Scalar>(state, ColumnSum::centred_square, z, terms)) : squares;
+  itspace::Block<Scalar> scale(1, d);
+  for (Index j = 0; j < d; ++j)
+    scale(0, j) = static_cast<Scalar>(scale_below(std::sqrt(all(j)) + std::abs(delta(j)), largest_scaled_exponent));
+  column_scale_ = std::make_shared<const Block<Scalar>>(to_device<Scalar>(device_, scale));
 }
 
 // out = sum_i s_i^2 (z_i - s)(z_i - s)'y - total delta delta'y, delta = mu - s.
@@ -160,7 +182,8 @@ bool FeaturesTarget<Scalar>::apply_in_one_sweep(const ConstView<Scalar>& y, cons
 
 template <Storage Scalar>
 CentredRows<Scalar> FeaturesTarget<Scalar>::centred_rows() const {
-  return {features_.view(), shift_->data(), scales_->data(), shift_error_->data(), scale_, total_};
+  return {features_.view(), shift_->data(), column_scale_->data(), scales_->data(), shift_error_->data(),
+          scale_,           total_};
 }
 
 // out = diag(s_i) ((Z - 1 s') in - 1 (delta'in)).

@@ -26,7 +26,8 @@ kernels::Out<Scalar> out(const View<Scalar>& view) {
 
 template <Storage Scalar>
 kernels::FeaturesTerms<Scalar> terms(const CentredRows<Scalar>& features) {
-  return {features.rows.rows, features.shift, features.weights, features.delta, features.factor, features.total};
+  return {features.rows.rows, features.shift,  features.scale, features.weights,
+          features.delta,     features.factor, features.total};
 }
 
 // Sums of columns into `sums` (x.cols() of them), on the device or in pinned memory. Nothing is waited for.

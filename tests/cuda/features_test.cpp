@@ -6,6 +6,7 @@
 
 #include <itspace/random.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -97,6 +98,37 @@ TEST_F(CudaFusedFeatures, ProductsAreThoseOfTheDefinition) {
     for (Index j = 0; j < c.rank; ++j)
       EXPECT_LE((got.col(j).cast<double>() - expected.col(j)).norm(), 16 * double(eps<float>) * expected.col(j).norm())
           << j;
+  }
+}
+
+// Columns of sizes from 1e-9 to 1e9, some with a sample a thousand times as far out as the others, some that do not
+// vary around a mean that is large: each row of W is as accurate as its own column allows.
+TEST_F(CudaFusedFeatures, ColumnsOfAllSizesKeepTheirDigits) {
+  for (const Case& c : {Case{999, 64, 16}, {700, 2048, 16}, {400, 1028, 7, 0, true}}) {
+    SCOPED_TRACE(c);
+    Block<float> z = features({c.samples, c.dim, c.rank}), y = start(c);
+    for (Index j = 0; j < c.dim; ++j) {
+      const auto size = static_cast<float>(std::pow(10.0, double(j % 19) - 9));
+      z.col(j) *= size;
+      y.row(j) /= size;
+      if (j % 5 == 1) z(j % c.samples, j) *= 1000;
+      if (j % 7 == 2) z.col(j).setConstant(size * 1234.5F);
+    }
+    const cuda::FeaturesTarget<float> target(device(), z, weights(c));
+    cuda::Block<float> out(device(), c.dim, c.rank);
+    target.apply(cuda::to_device<float>(device(), y), out);
+    const Block<double> got = cuda::to_host<float>(device(), out).cast<double>(), expected = product(z, weights(c), y);
+    // |W_jk| <= |z_j| |Z y_k| by Cauchy and Schwarz, of the centred and weighted samples: the root of Sigma_jj and
+    // y_k'W_k.
+    const Block<double> unit = Block<double>::Identity(c.dim, c.dim);
+    const Eigen::VectorXd variance = product(z, weights(c), unit.cast<float>()).diagonal();
+    for (Index k = 0; k < c.rank; ++k) {
+      const double length = std::sqrt(y.col(k).cast<double>().dot(expected.col(k)));
+      for (Index j = 0; j < c.dim; ++j)
+        ASSERT_LE(std::abs(got(j, k) - expected(j, k)),
+                  16 * double(eps<float>) * std::sqrt(std::max(0.0, variance(j))) * length)
+            << "row " << j << ", column " << k;
+    }
   }
 }
 

@@ -41,6 +41,7 @@ template <Storage Scalar>
 struct CentredRows {
   ConstView<Scalar> rows;  // z_i
   const Scalar* shift;     // s
+  const Scalar* scale;     // powers of four c_j, |z_ij - s_j| c_j <= 2^15; null: not known, and no launch for all steps
   const double* weights;   // w_i; null: all 1
   const double* delta;
   double factor, total;

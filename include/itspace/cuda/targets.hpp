@@ -95,8 +95,9 @@ class ITSPACE_API FeaturesTarget {
   double trace_ = 0;
   double scale_ = 1;  // 1/c, where all rows weigh the same
   double total_ = 0;  // sum w / c
-  // On the device: s = mu rounded to Scalar, delta = mu - s, and with weights w_i/c and its root.
-  std::shared_ptr<const Block<Scalar>> shift_;
+  // On the device: s = mu rounded to Scalar, delta = mu - s, powers of four for CentredRows, and with weights w_i/c and
+  // its root.
+  std::shared_ptr<const Block<Scalar>> shift_, column_scale_;
   std::shared_ptr<const Block<double>> shift_error_, scales_, root_scales_;
 };
 
