@@ -81,6 +81,13 @@ concept Space = Storage<typename S::Scalar> && std::movable<typename S::Block> &
   { space.is_poisoned(a) } -> std::same_as<bool>;
 };
 
+// Whether operations may return before they are done, all but those that end in numbers: a space whose `runs_ahead` is
+// true. Solvers then begin them early, so that it works while the host does: also what a run that ends there needs not.
+template <class S>
+inline constexpr bool runs_ahead = false;
+template <class S>
+requires(S::runs_ahead) inline constexpr bool runs_ahead<S> = true;
+
 // One Gram matrix.
 template <Space S>
 Small gram(S& space, const typename S::ConstView& a, const typename S::ConstView& b) {

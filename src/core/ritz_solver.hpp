@@ -57,7 +57,8 @@ class RitzSolver {
   struct Reach {
     double outside, squared;
   };
-  Reach make_new_directions();  // Q
+  void make_new_directions();  // Q
+  Reach known_reach() const;
   Reach turn_new_directions();
   Reach measured_reach(const Small& x);
   Small previous_directions(const Small& c) const;  // P, for the new V = S c
@@ -65,18 +66,20 @@ class RitzSolver {
   double measure_step(const Small& k, const Small& inner);
 
   // One pass, and what it shows of Y_k: over V where its product is not at hand, over Q later, over Y_k alone (`own`)
-  // where no step follows. Y_k is evaluated in [V, Q], whose products are at hand, so that no inverse of a basis of Y_k
-  // amplifies them; where it does not lie there it rides along and is evaluated in a basis of its own. A status ends
-  // the run.
+  // where no step follows; certify() judges it. Y_k is evaluated in [V, Q], whose products are at hand, so that no
+  // inverse of a basis of Y_k amplifies them; where it does not lie there it rides along and is evaluated in a basis of
+  // its own. A status ends the run.
   std::optional<Status> pass(Index k, bool own);
   Status iterate_not_finite();
   // `along`: [V, Q]'Y; `known_image`: the longest column of the products that are not fresh.
   void place_in_subspace(const Small& along, double known_image);
-  std::optional<Status> certify(double noise);
+  std::optional<Status> certify();
 
   Small make_pencil(Index fresh_cols);  // h and m of [P, V, Q], and what is asked of fresh products; [V, Q]'Y
   void give_up_previous();
   void cut_previous();
+  // The first half of make_step(), which may come before certify(): nothing of Y_k's evaluation changes.
+  void begin_step(bool next_is_last);
   bool project(Index count, RitzPairs& pairs);
   SmallVector combined_errors(const Small& c) const;
   bool is_worth_its_rounding(const RitzPairs& pairs) const;
@@ -104,6 +107,7 @@ class RitzSolver {
   SmallVector theta_;                     // V'Sigma V, but for rounding
   Small p_energy_;                        // P'Sigma P, but for rounding
   Small rest_gram_, rest_along_;          // R'R and [P, V]'R of R = Sigma V - V theta
+  Small q_of_rest_;                       // of Q's coefficients those on R
   Small of_y_;                            // a of Y = Sigma V a
   double v_image_ = 0, fresh_image_ = 0;  // the longest columns of Sigma V and of the fresh products
   double y_squared_ = 0;                  // ||Y||^2
@@ -114,6 +118,12 @@ class RitzSolver {
   Block y_, next_, best_, b_, q_;  // the reported iterate, its successor, and what its evaluation needs
   OperatorProduct<S> product_;
   EvaluatedPoint point_;
+  double point_error_ = 1;  // the rounding of the products that show Y_k, in units of that of fresh ones
+
+  enum class Begun { not_yet, well, in_vain } begun_ = Begun::not_yet;  // in vain where the pencil is not finite
+  RitzPairs pairs_;                                                     // of the step that was begun
+  double step_noise_ = 0;                                               // of their values
+
   double objective_ = 0, resolution_ = 0;                // of the last row
   double objective_before_ = 0, resolution_before_ = 0;  // of the one before
   double ritz_objective_ = 0;                            // tr Sigma - sum theta_i: the best that the subspace holds

@@ -94,6 +94,10 @@ std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
     return std::nullopt;
   }
   if (const auto end = pass(k, last)) return end;
+  point_.note_trace(recorder_.target_trace(), target_.dim());
+  // On a device [P, V] is turned while the host certifies and records.
+  if (runs_ahead<S> && !last) begin_step(k + 1 == options_.steps);
+  if (const auto end = certify()) return end;
   objective_before_ = std::exchange(objective_, point_.objective(recorder_.target_trace()));
   resolution_before_ = resolution_;
   resolution_ = point_.resolution(storage(), recorder_.target_trace());
@@ -125,7 +129,7 @@ void RitzSolver<S>::make_first_subspace() {
 // the S before and P lies in it. So two rounds, both in coordinates and made by one product: first R by itself, scaled
 // to length one, then what of it is beyond [P, V]. What the second shortens is rounding that the first has scaled up.
 template <Space S>
-typename RitzSolver<S>::Reach RitzSolver<S>::make_new_directions() {
+void RitzSolver<S>::make_new_directions() {
   const Index before = p_cols_ + v_cols_;
   // What exceeds the dimension is rounding that was scaled up: [P, V] is the whole space, or almost.
   const Index most = std::max<Index>(0, target_.dim() - before);
@@ -134,9 +138,13 @@ typename RitzSolver<S>::Reach RitzSolver<S>::make_new_directions() {
   if (turn.cols() > most) turn = turn.leftCols(most).eval();
   q_cols_ = turn.cols();
   multiply(space_, columns(s_, begin_, before + v_cols_), turn, q());
-  if (!ritz_detail::is_finer_than_blocks<Scalar>) return turn_new_directions();
-  // Y = Sigma V a = V theta a + R a is beyond [V, Q] by what Q and [P, V] leave of R a, and by what R a has along P.
-  const double left = left_squared(rest_along_, rest_gram_, turn.bottomRows(v_cols_), of_y_);
+  q_of_rest_ = turn.bottomRows(v_cols_);
+}
+
+// Y = Sigma V a = V theta a + R a is beyond [V, Q] by what Q and [P, V] leave of R a, and by what R a has along P.
+template <Space S>
+typename RitzSolver<S>::Reach RitzSolver<S>::known_reach() const {
+  const double left = left_squared(rest_along_, rest_gram_, q_of_rest_, of_y_);
   return {left + (rest_along_.topRows(p_cols_) * of_y_).squaredNorm(), y_squared_};
 }
 
@@ -191,7 +199,8 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     if (!point_.basis.finite) return iterate_not_finite();
     product_.form(columns(q_, 0, point_.basis.cols), point_.basis, point_.data);
     recorder_.set_target_trace(target_.trace());
-    return certify(1);
+    point_error_ = 1;
+    return std::nullopt;
   }
   const bool whole = std::exchange(v_is_new_, false);
   if (whole) {
@@ -199,7 +208,9 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     q_cols_ = 0;
     v_error_ = 1;
   }
-  const Reach reach = whole ? measured_reach(gram(space_, v(), y_)) : make_new_directions();
+  const Reach reach = whole                                       ? measured_reach(gram(space_, v(), y_))
+                      : ritz_detail::is_finer_than_blocks<Scalar> ? known_reach()
+                                                                  : turn_new_directions();
   if (!std::isfinite(reach.outside + reach.squared)) return iterate_not_finite();
 
   // The columns whose product is new: all of V, or Q.
@@ -223,7 +234,8 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
   if (!rides) place_in_subspace(along, whole ? 0 : v_image_);
   const View applied_to = fresh_cols > 0 ? columns(sigma_s_, fresh, fresh_cols) : product_.image();
   point_.data.overwritten = h_.allFinite() || applied == 0 || !space_.is_poisoned(applied_to);
-  return certify(rides ? 1 : std::max(1.0, v_error_));
+  point_error_ = rides ? 1 : std::max(1.0, v_error_);
+  return std::nullopt;
 }
 
 // All in one reduction, though m is needed only if a step follows. What the products of [P, V] show of each other is
@@ -283,17 +295,15 @@ void RitzSolver<S>::place_in_subspace(const Small& along, double known_image) {
   point_.data.seen_trace = point_.data.theta.trace();
 }
 
-// `noise`: of the products, in units of that of fresh ones.
 template <Space S>
-std::optional<Status> RitzSolver<S>::certify(double noise) {
-  point_.note_trace(recorder_.target_trace(), target_.dim());
+std::optional<Status> RitzSolver<S>::certify() {
   if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage());
       !objection.empty()) {
     recorder_.give_reason(std::move(objection));
     return Status::not_a_covariance;
   }
   NullRule rule;
-  rule.noise = noise * product_.energy_noise() * point_.data.target_norm;
+  rule.noise = point_error_ * product_.energy_noise() * point_.data.target_norm;
   rule.length = 4 * eps();
   rule.single_precision = std::same_as<Scalar, float>;
   rule.relative = 30 * ritz_detail::eps64;
@@ -366,34 +376,44 @@ void RitzSolver<S>::turn_to(const Small& c, const Small& c_p) {
   v_cols_ = c.cols();
 }
 
+// What of a step asks a device for no number: V, and P where another step follows, by the projected problem, their
+// products, and R = Sigma V - V theta in Q's place.
+template <Space S>
+void RitzSolver<S>::begin_step(bool last) {
+  const Index count = last && options_.wide_polish ? cols() : width_;
+  begun_ = Begun::in_vain;
+  if (!project(count, pairs_)) return;
+  // P is given up too where it would carry more rounding into V than it is worth.
+  if (p_cols_ > 0 && !is_worth_its_rounding(pairs_)) {
+    cut_previous();
+    if (!project(count, pairs_)) return;
+  }
+  step_noise_ = std::max(1.0, v_error_) * product_.energy_noise() * point_.data.target_norm;
+  // For the last report c is all of the Ritz vectors, and no P is needed.
+  turn_to(pairs_.vectors, last ? Small(cols(), 0) : previous_directions(pairs_.vectors));
+  if (!last) space_.subtract_scaled(sigma_v(), v(), pairs_.values, columns(s_, p_cols_ + v_cols_, v_cols_));
+  begun_ = Begun::well;
+}
+
 template <Space S>
 StepOutcome RitzSolver<S>::make_step(bool last) {
   const StepOutcome not_finite{std::nullopt, Status::not_finite, ""};
-  const bool wide = last && options_.wide_polish;
-  RitzPairs pairs;
-  if (!project(wide ? cols() : width_, pairs)) return not_finite;
-  // P is given up too where it would carry more rounding into V than it is worth.
-  if (p_cols_ > 0 && !is_worth_its_rounding(pairs)) {
-    cut_previous();
-    if (!project(wide ? cols() : width_, pairs)) return not_finite;
-  }
-  const double noise = std::max(1.0, v_error_) * product_.energy_noise() * point_.data.target_norm;
-
-  // For the last report c is all of the Ritz vectors, and no P is needed.
-  turn_to(pairs.vectors, last ? Small(cols(), 0) : previous_directions(pairs.vectors));
+  if (begun_ == Begun::not_yet) begin_step(last);
+  if (std::exchange(begun_, Begun::not_yet) == Begun::in_vain) return not_finite;
+  const RitzPairs& pairs = pairs_;
+  const double noise = step_noise_;
+  const bool moved = target_.version() != version_;
 
   Small k, inner;
   const ConstView image = sigma_v(), y = y_;
   const ConstView before = columns(s_, 0, p_cols_ + v_cols_);
-  if (!last) {
-    q_cols_ = v_cols_;
-    space_.subtract_scaled(image, v(), pairs.values, q());
-  }
-  const ConstView rest = q();
-  q_cols_ = 0;
+  const ConstView rest = columns(s_, p_cols_ + v_cols_, last ? 0 : v_cols_);
   const GramRequest<ConstView> requests[] = {
       {image, k}, {image, y, inner}, {rest, rest_gram_}, {before, rest, rest_along_}};
   space_.grams(std::span(requests).first(last ? 2 : 4));
+  // A device makes Q while the host finds the next iterate. To another target V is applied anew, and there is no Q.
+  v_is_new_ |= moved;
+  if (!last && !moved) make_new_directions();
   theta_ = pairs.values;
   v_image_ = std::sqrt(k.diagonal().maxCoeff());
   if (!k.diagonal().allFinite()) v_image_ = space_.column_norms(sigma_v()).maxCoeff();
@@ -421,7 +441,7 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   // is a loss, and the subspace holds nothing better, the run is at rounding level.
   const double promised = std::min(polished, objective_ - bound);
   const double rounding_of_sums = resolution_ - point_.certificate.uncertainty;
-  const bool moved = target_.version() != version_;  // what is known of the old target ends nothing
+  // What is known of the old target ends nothing.
   if (!moved && promised < -rounding_of_sums && objective_ - ritz_objective_ <= rounding_of_sums)
     return {std::nullopt, Status::converged, "no step descends by more than rounding"};
   return {StepMade{1, step_squared, promised, bound}};

@@ -25,11 +25,14 @@ struct StepOutcome {
 //   Recorder& recorder();
 //   Index rank();                              columns of Y
 //   Index passes();                            sweeps made so far
-//   std::optional<Status> evaluate(k, last);   the pass at Y_k; completes its row; a status ends the run
+//   std::optional<Status> evaluate(k, last);   the pass at Y_k; completes its row; a status ends the run. Where a step
+//   may
+//                                              follow (not `last`) it may be begun, if nothing of it shows: neither in
+//                                              Y_k nor in its row, nor where no make_step() follows
 //   const Block& current();                    Y_k
 //   void keep_best();                          Y_k is the best so far
 //   Block take_best();
-//   StepOutcome make_step(next_is_last);       makes Y_{k+1} beside Y_k
+//   StepOutcome make_step(next_is_last);       makes Y_{k+1} beside Y_k; next_is_last: k + 1 == options.steps
 //   void advance();                            Y_{k+1} becomes current
 //   StepOutcome shorten_step();                replaces Y_{k+1} by a point nearer to Y_k, after evaluate(k+1) has shown
 //                                              that F rose; where that was tried often enough Y_k is current again

@@ -27,6 +27,7 @@ class SplitSpace {
  public:
   using Scalar = ScalarType;
   using View = SplitView<BlockView<Scalar>>;
+  static constexpr bool runs_ahead = true;  // it does not, but solvers take the way of those that do
 
   struct ConstView : SplitView<ConstBlockView<Scalar>> {
     ConstView() = default;

@@ -107,6 +107,7 @@ class ITSPACE_API Space {
   using Block = cuda::Block<Scalar>;
   using View = cuda::View<Scalar>;
   using ConstView = cuda::ConstView<Scalar>;
+  static constexpr bool runs_ahead = true;
 
   explicit Space(Device device) : device_(std::move(device)) {}
 
