@@ -125,19 +125,29 @@ void make_tridiagonal(Index n, double* a, double* work, double* d, double* e, co
   }
 }
 
-// How many eigenvalues are below `at`, in each lane of Vectors vectors: the signs of the leading minors p change so
-// often, p_i = (d_i - at) p_{i-1} - e_{i-1}^2 p_{i-2}. The minors are brought back to size now and then.
+// T - at for each lane of Vectors vectors: how many eigenvalues are below `at`, and the last of the leading minors p,
+// to interpolate between. The signs of the minors change so often, p_i = (d_i - at) p_{i-1} - e_{i-1}^2 p_{i-2}. They
+// are brought back to size now and then; `units` says how often, p being minor times 1e100^units.
 template <int Vectors>
-HWY_INLINE void count_below(Index n, const double* d, const double* e_squared, const Vector* at, double* counts) {
-  constexpr Index together = 4;
+struct Minors {
+  alignas(64) double at[Vectors * lanes];
+  alignas(64) double below[Vectors * lanes];
+  alignas(64) double minor[Vectors * lanes];
+  alignas(64) double units[Vectors * lanes];
+};
+
+template <int Vectors>
+HWY_INLINE void find_minors(Index n, const double* d, const double* e_squared, Minors<Vectors>& out) {
+  constexpr Index together = 8;  // eight of them grow or shrink by less than 1e150
   const hn::RebindToUnsigned<Tag> bits;
-  const Vector large = number(1e100), small = number(1e-100);
-  Vector before[Vectors], p[Vectors];
+  const Vector large = number(1e100), small = number(1e-100), one = number(1);
+  Vector before[Vectors], p[Vectors], at[Vectors], units[Vectors];
   hn::VFromD<decltype(bits)> changes[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
-    before[v] = hn::Zero(Tag());
-    p[v] = number(1);
+    at[v] = load(out.at + v * lanes);
+    before[v] = units[v] = hn::Zero(Tag());
+    p[v] = one;
     changes[v] = hn::Zero(bits);
   }
   for (Index first = 0; first < n; first += together) {
@@ -154,97 +164,230 @@ HWY_INLINE void count_below(Index n, const double* d, const double* e_squared, c
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
       const Vector size = hn::Max(hn::Abs(p[v]), hn::Abs(before[v]));
-      const Vector scale =
-          hn::IfThenElse(hn::Gt(size, large), small, hn::IfThenElse(hn::Lt(size, small), large, number(1)));
+      const auto too_large = hn::Gt(size, large), too_small = hn::Lt(size, small);
+      const Vector scale = hn::IfThenElse(too_large, small, hn::IfThenElse(too_small, large, one));
+      units[v] = hn::Add(units[v], hn::Sub(hn::IfThenElseZero(too_small, one), hn::IfThenElseZero(too_large, one)));
       p[v] = hn::Mul(p[v], scale);
       before[v] = hn::Mul(before[v], scale);
     }
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < Vectors; ++v)
-    store(hn::ConvertTo(Tag(), hn::BitCast(hn::RebindToSigned<Tag>(), changes[v])), counts + v * lanes);
+  for (int v = 0; v < Vectors; ++v) {
+    store(hn::ConvertTo(Tag(), hn::BitCast(hn::RebindToSigned<Tag>(), changes[v])), out.below + v * lanes);
+    store(p[v], out.minor + v * lanes);
+    store(units[v], out.units + v * lanes);
+  }
 }
 
-// Eigenvalues first, first + 1, ... of T in descending order, a lane for each, to the last bits of [low, high].
+// An interval for each lane: `wanted` eigenvalues are below the one that it holds. What is known at its ends: 1 + how
+// many are below, and the minor; 0 where it was not found.
 template <int Vectors>
-HWY_INLINE void bisect(Index n, const double* d, const double* e_squared, double low, double high, Index first,
-                       double* values) {
-  constexpr int halvings = 54;
-  Vector lower[Vectors], upper[Vectors], wanted[Vectors];
-  alignas(64) double numbers[Vectors * lanes];
-  for (Index i = 0; i < Vectors * lanes; ++i) numbers[i] = static_cast<double>(std::max<Index>(0, n - 1 - first - i));
+struct Intervals {
+  alignas(64) double low[Vectors * lanes], high[Vectors * lanes];
+  alignas(64) double low_below[Vectors * lanes], high_below[Vectors * lanes];
+  alignas(64) double low_minor[Vectors * lanes], high_minor[Vectors * lanes];
+  alignas(64) double low_units[Vectors * lanes], high_units[Vectors * lanes];
+  alignas(64) double wanted[Vectors * lanes];
+};
+
+// Lanes that share an interval cut it together, until each has its own. They are in order, and so are the cuts.
+template <int Vectors>
+HWY_INLINE void separate(Index n, const double* d, const double* e_squared, Intervals<Vectors>& own) {
+  constexpr Index all = Vectors * lanes;
+  constexpr int most_rounds = 6;
+  Minors<Vectors> cuts;
+  for (int round = 0; round < most_rounds; ++round) {
+    bool shared = false;
+    for (Index i = 0; i < all;) {
+      Index end = i + 1;
+      while (end < all && own.low[end] == own.low[i]) ++end;
+      const double apart = (own.high[i] - own.low[i]) / static_cast<double>(end - i + 1);
+      shared |= end > i + 1;
+      for (const Index begin = i; i < end; ++i)
+        cuts.at[i] = own.high[begin] - static_cast<double>(i - begin + 1) * apart;
+    }
+    if (!shared) break;
+    find_minors<Vectors>(n, d, e_squared, cuts);
+    // From above: the first cut with no more eigenvalues below than a lane wants is its lower end.
+    for (Index i = 0, j = 0; i < all; ++i) {
+      while (j < all && cuts.below[j] > own.wanted[i]) ++j;
+      if (j < all && cuts.at[j] > own.low[i]) {
+        own.low[i] = cuts.at[j];
+        own.low_below[i] = 1 + cuts.below[j];
+        own.low_minor[i] = cuts.minor[j];
+        own.low_units[i] = cuts.units[j];
+      }
+      if (j > 0 && cuts.at[j - 1] < own.high[i]) {
+        own.high[i] = cuts.at[j - 1];
+        own.high_below[i] = 1 + cuts.below[j - 1];
+        own.high_minor[i] = cuts.minor[j - 1];
+        own.high_units[i] = cuts.units[j - 1];
+      }
+    }
+  }
+}
+
+// Eigenvalues first, first + 1, ... of T in descending order, a lane for each, to the last bits of [low, high]: where
+// an interval holds one alone, and the minor is as good as monotone over the last three cuts, the next one is where the
+// parabola through them is zero, elsewhere the middle (Chandrupatla 1997).
+template <int Vectors>
+HWY_INLINE void find_values(Index n, const double* d, const double* e_squared, double lowest, double highest,
+                            Index first, double* values) {
+  constexpr Index all = Vectors * lanes;
+  constexpr int most_cuts = 100;
+  Intervals<Vectors> own;
+  for (Index i = 0; i < all; ++i) {
+    own.low[i] = lowest;
+    own.high[i] = highest;
+    own.low_below[i] = own.high_below[i] = own.low_units[i] = own.high_units[i] = 0;
+    own.low_minor[i] = own.high_minor[i] = 0;
+    own.wanted[i] = static_cast<double>(std::max<Index>(0, n - 1 - first - i));
+  }
+  separate<Vectors>(n, d, e_squared, own);
+  const double fine = eps * (highest - lowest);
+  const Vector one = number(1), unit = number(1e100), inverse_unit = number(1e-100);
+  // The last cut, that on the other side of the eigenvalue, and the one that was given up.
+  Vector x[Vectors], other[Vectors], third[Vectors], p[Vectors], other_p[Vectors], third_p[Vectors], units[Vectors],
+      other_units[Vectors], third_units[Vectors], below[Vectors], other_below[Vectors];
 #pragma GCC unroll 4
   for (int v = 0; v < Vectors; ++v) {
-    lower[v] = number(low);
-    upper[v] = number(high);
-    wanted[v] = load(numbers + v * lanes);
+    const Index at = v * lanes;
+    x[v] = load(own.low + at), p[v] = load(own.low_minor + at), units[v] = load(own.low_units + at);
+    other[v] = load(own.high + at), other_p[v] = load(own.high_minor + at), other_units[v] = load(own.high_units + at);
+    below[v] = load(own.low_below + at), other_below[v] = load(own.high_below + at);
+    third[v] = other[v], third_p[v] = other_p[v], third_units[v] = other_units[v];
   }
-  for (int halving = 0; halving < halvings; ++halving) {
-    Vector middle[Vectors];
-#pragma GCC unroll 4
-    for (int v = 0; v < Vectors; ++v) middle[v] = hn::Mul(number(0.5), hn::Add(lower[v], upper[v]));
-    count_below<Vectors>(n, d, e_squared, middle, numbers);
+  Minors<Vectors> cuts;
+  for (int cut = 0; cut < most_cuts; ++cut) {
+    bool done = true;
 #pragma GCC unroll 4
     for (int v = 0; v < Vectors; ++v) {
-      const auto above = hn::Le(load(numbers + v * lanes), wanted[v]);
-      lower[v] = hn::IfThenElse(above, middle[v], lower[v]);
-      upper[v] = hn::IfThenElse(above, upper[v], middle[v]);
+      const Vector width = hn::Sub(other[v], x[v]), least = hn::Div(number(0.5 * fine), hn::Abs(width));
+      done = done && hn::AllTrue(Tag(), hn::Le(hn::Abs(width), number(fine)));
+      // All minors in the unit of the last, where they differ by one at most.
+      const auto in_unit = [&](Vector minor, Vector more) HWY_ATTR {
+        return hn::Mul(minor, hn::IfThenElse(hn::Gt(more, hn::Zero(Tag())), inverse_unit,
+                                             hn::IfThenElse(hn::Lt(more, hn::Zero(Tag())), unit, one)));
+      };
+      const Vector more = hn::Sub(other_units[v], units[v]), third_more = hn::Sub(third_units[v], units[v]);
+      const Vector f = p[v], other_f = in_unit(other_p[v], more), third_f = in_unit(third_p[v], third_more);
+      const Vector to_other = hn::Sub(f, other_f), to_third = hn::Sub(third_f, f), across = hn::Sub(third_f, other_f);
+      const Vector xi = hn::Div(hn::Sub(x[v], other[v]), hn::Sub(third[v], other[v])), phi = hn::Div(to_other, across);
+      const Vector psi = hn::Sub(one, phi);
+      const auto monotone = hn::And(hn::Lt(hn::Mul(phi, phi), xi), hn::Lt(hn::Mul(psi, psi), hn::Sub(one, xi)));
+      const auto alone = hn::And(hn::Eq(hn::Abs(hn::Sub(other_below[v], below[v])), one),
+                                 hn::Gt(hn::Min(other_below[v], below[v]), hn::Zero(Tag())));
+      const auto close = hn::Le(hn::Max(hn::Abs(more), hn::Abs(third_more)), one);
+      const Vector by_other = hn::Mul(hn::Div(f, to_other), hn::Div(third_f, across));
+      const Vector by_third =
+          hn::Mul(hn::Div(hn::Sub(third[v], x[v]), width), hn::Mul(hn::Div(f, to_third), hn::Div(other_f, across)));
+      const Vector share = hn::Max(least, hn::Min(hn::Sub(one, least), hn::Add(by_other, by_third)));
+      const Vector chosen = hn::MulAdd(share, width, x[v]), middle = hn::Mul(number(0.5), hn::Add(x[v], other[v]));
+      const auto inside = hn::And(hn::Gt(chosen, hn::Min(x[v], other[v])), hn::Lt(chosen, hn::Max(x[v], other[v])));
+      store(hn::IfThenElse(hn::And(hn::And(monotone, alone), hn::And(close, inside)), chosen, middle),
+            cuts.at + v * lanes);
+    }
+    if (done) break;
+    find_minors<Vectors>(n, d, e_squared, cuts);
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const Index at = v * lanes;
+      const Vector found = load(cuts.below + at);
+      // The cut replaces the last one where it is on the same side.
+      const auto is_low = hn::Le(found, load(own.wanted + at)), was_low = hn::Lt(x[v], other[v]);
+      const auto same = hn::Not(hn::Xor(is_low, was_low));
+      const auto move = [&](Vector& last, Vector& beyond, Vector& left, Vector now) HWY_ATTR {
+        left = hn::IfThenElse(same, last, beyond);
+        beyond = hn::IfThenElse(same, beyond, last);
+        last = now;
+      };
+      Vector left_below = other_below[v];
+      move(x[v], other[v], third[v], load(cuts.at + at));
+      move(p[v], other_p[v], third_p[v], load(cuts.minor + at));
+      move(units[v], other_units[v], third_units[v], load(cuts.units + at));
+      move(below[v], other_below[v], left_below, hn::Add(one, found));
     }
   }
 #pragma GCC unroll 4
-  for (int v = 0; v < Vectors; ++v)
-    store(hn::Mul(number(0.5), hn::Add(lower[v], upper[v])), values + first + v * lanes);
+  for (int v = 0; v < Vectors; ++v) store(hn::Mul(number(0.5), hn::Add(x[v], other[v])), values + first + v * lanes);
 }
 
 // The vectors of T for the values of the lanes, one row of `z` after the other (`stride` apart): T - value is factored
 // from above, with pivots p, and from below, with pivots q; where p_k + q_k - (d_k - value) is least, both leave a
-// vector with z_k = 1 and that residual. `from_above` and `from_below` have n x lanes values.
-HWY_INLINE void make_vectors(Index n, const double* d, const double* e, Vector value, double* from_above,
+// vector with z_k = 1 and that residual. `from_above` and `from_below` have n x Vectors x lanes values.
+template <int Vectors>
+HWY_INLINE void make_vectors(Index n, const double* d, const double* e, const double* values, double* from_above,
                              double* from_below, double* z, Index stride) {
+  constexpr Index wide = Vectors * lanes;
   // Smaller pivots are rounding of 1.
   const Vector least = number(1e-20), minus_one = number(-1);
   const auto safe = [&](Vector pivot) HWY_ATTR {
     return hn::IfThenElse(hn::Lt(hn::Abs(pivot), least), hn::CopySign(least, pivot), pivot);
   };
+  Vector value[Vectors], pivot[Vectors], best[Vectors], at[Vectors], entry[Vectors], square[Vectors];
   // In the rows of z meanwhile: p_k - (d_k - value).
-  Vector pivot = safe(hn::Sub(number(d[0]), value)), excess = hn::Zero(Tag());
-  store(excess, z);
-  for (Index i = 0; i + 1 < n; ++i) {
-    const Vector ratio = hn::Div(number(e[i]), pivot);
-    store(ratio, from_above + i * lanes);
-    excess = hn::Mul(minus_one, hn::Mul(number(e[i]), ratio));
-    store(excess, z + (i + 1) * stride);
-    pivot = safe(hn::Add(hn::Sub(number(d[i + 1]), value), excess));
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    value[v] = load(values + v * lanes);
+    pivot[v] = safe(hn::Sub(number(d[0]), value[v]));
+    store(hn::Zero(Tag()), z + v * lanes);
   }
-  Vector best = hn::Abs(pivot), at = number(static_cast<double>(n - 1));
-  pivot = safe(hn::Sub(number(d[n - 1]), value));
-  for (Index i = n - 2; i >= 0; --i) {
-    const Vector ratio = hn::Div(number(e[i]), pivot);
-    store(ratio, from_below + i * lanes);
-    pivot = safe(hn::NegMulAdd(number(e[i]), ratio, hn::Sub(number(d[i]), value)));
-    const Vector left = hn::Abs(hn::Add(pivot, load(z + i * stride)));
-    const auto better = hn::Lt(left, best);
-    best = hn::IfThenElse(better, left, best);
-    at = hn::IfThenElse(better, number(static_cast<double>(i)), at);
+  for (Index i = 0; i + 1 < n; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const Vector ratio = hn::Div(number(e[i]), pivot[v]);
+      store(ratio, from_above + i * wide + v * lanes);
+      const Vector excess = hn::Mul(minus_one, hn::Mul(number(e[i]), ratio));
+      store(excess, z + (i + 1) * stride + v * lanes);
+      pivot[v] = safe(hn::Add(hn::Sub(number(d[i + 1]), value[v]), excess));
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) {
+    best[v] = hn::Abs(pivot[v]);
+    at[v] = number(static_cast<double>(n - 1));
+    pivot[v] = safe(hn::Sub(number(d[n - 1]), value[v]));
   }
-  Vector entry = hn::Zero(Tag()), square = hn::Zero(Tag());
-  for (Index i = n - 1; i >= 0; --i) {
-    const Vector row = number(static_cast<double>(i));
-    if (i + 1 < n) entry = hn::Mul(minus_one, hn::Mul(load(from_above + i * lanes), entry));
-    entry = hn::IfThenElse(hn::Eq(row, at), number(1), entry);
-    square = hn::MulAdd(entry, entry, square);
-    store(entry, z + i * stride);
-  }
-  entry = hn::Zero(Tag());
-  for (Index i = 0; i < n; ++i) {
-    const auto below = hn::Gt(number(static_cast<double>(i)), at);
-    if (i > 0) entry = hn::Mul(minus_one, hn::Mul(load(from_below + (i - 1) * lanes), entry));
-    entry = hn::IfThenElse(below, entry, load(z + i * stride));
-    square = hn::Add(square, hn::IfThenElseZero(below, hn::Mul(entry, entry)));
-    store(entry, z + i * stride);
-  }
-  const Vector scale = hn::Div(number(1), hn::Sqrt(square));
-  for (Index i = 0; i < n; ++i) store(hn::Mul(scale, load(z + i * stride)), z + i * stride);
+  for (Index i = n - 2; i >= 0; --i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      const Vector ratio = hn::Div(number(e[i]), pivot[v]);
+      store(ratio, from_below + i * wide + v * lanes);
+      pivot[v] = safe(hn::NegMulAdd(number(e[i]), ratio, hn::Sub(number(d[i]), value[v])));
+      const Vector left = hn::Abs(hn::Add(pivot[v], load(z + i * stride + v * lanes)));
+      const auto better = hn::Lt(left, best[v]);
+      best[v] = hn::IfThenElse(better, left, best[v]);
+      at[v] = hn::IfThenElse(better, number(static_cast<double>(i)), at[v]);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) entry[v] = square[v] = hn::Zero(Tag());
+  for (Index i = n - 1; i >= 0; --i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      if (i + 1 < n) entry[v] = hn::Mul(minus_one, hn::Mul(load(from_above + i * wide + v * lanes), entry[v]));
+      entry[v] = hn::IfThenElse(hn::Eq(number(static_cast<double>(i)), at[v]), number(1), entry[v]);
+      square[v] = hn::MulAdd(entry[v], entry[v], square[v]);
+      store(entry[v], z + i * stride + v * lanes);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) entry[v] = hn::Zero(Tag());
+  for (Index i = 0; i < n; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      double* here = z + i * stride + v * lanes;
+      const auto below = hn::Gt(number(static_cast<double>(i)), at[v]);
+      if (i > 0) entry[v] = hn::Mul(minus_one, hn::Mul(load(from_below + (i - 1) * wide + v * lanes), entry[v]));
+      entry[v] = hn::IfThenElse(below, entry[v], load(here));
+      square[v] = hn::Add(square[v], hn::IfThenElseZero(below, hn::Mul(entry[v], entry[v])));
+      store(entry[v], here);
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < Vectors; ++v) square[v] = hn::Div(number(1), hn::Sqrt(square[v]));
+  for (Index i = 0; i < n; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < Vectors; ++v) {
+      double* here = z + i * stride + v * lanes;
+      store(hn::Mul(square[v], load(here)), here);
+    }
 }
 
 // The largest entry of Tz - z diag(values), over all rows. NaN counts as infinite.
@@ -265,25 +408,79 @@ HWY_INLINE double largest_residual(Index n, const double* d, const double* e, co
   return hn::GetLane(hn::MaxOfLanes(Tag(), largest));
 }
 
-// z <- (I - tau v v') z for the reflections from the last to the first; rows of z lie `stride` apart.
-HWY_INLINE void reflect_back(Index n, const Reflections& reflections, double* z, Index stride) {
-  for (Index k = n - 3; k >= 0; --k) {
-    if (reflections.tau[k] == 0) continue;
-    const double* v = reflections.vector(k);
-    for (Index c = 0; c < stride; c += lanes) {
-      Vector sum = hn::Zero(Tag()), other = hn::Zero(Tag());
-      Index i = k + 1;
-      for (; i + 2 <= n; i += 2) {
-        sum = hn::MulAdd(number(v[i]), load(z + i * stride + c), sum);
-        other = hn::MulAdd(number(v[i + 1]), load(z + (i + 1) * stride + c), other);
-      }
-      if (i < n) sum = hn::MulAdd(number(v[i]), load(z + i * stride + c), sum);
-      sum = hn::Mul(number(reflections.tau[k]), hn::Add(sum, other));
-      for (i = k + 1; i < n; ++i) {
-        double* at = z + i * stride + c;
-        store(hn::NegMulAdd(number(v[i]), sum, load(at)), at);
-      }
+// z <- (I - tau v v') z for Vectors vectors of columns of z, whose rows lie `stride` apart.
+template <int Vectors>
+HWY_INLINE void reflect(Index n, const Reflections& reflections, Index k, double* z, Index stride) {
+  const double* v = reflections.vector(k);
+  Vector sum[Vectors];
+#pragma GCC unroll 4
+  for (int c = 0; c < Vectors; ++c) sum[c] = hn::Zero(Tag());
+  for (Index i = k + 1; i < n; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < Vectors; ++c) sum[c] = hn::MulAdd(number(v[i]), load(z + i * stride + c * lanes), sum[c]);
+#pragma GCC unroll 4
+  for (int c = 0; c < Vectors; ++c) sum[c] = hn::Mul(number(reflections.tau[k]), sum[c]);
+  for (Index i = k + 1; i < n; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < Vectors; ++c) {
+      double* at = z + i * stride + c * lanes;
+      store(hn::NegMulAdd(number(v[i]), sum[c], load(at)), at);
     }
+}
+
+// The reflections `k` and then k - 1, in two sweeps instead of four: with s = v_k'z, what the second one sees is
+// v_{k-1}'z - tau_k (v_{k-1}'v_k) s.
+template <int Vectors>
+HWY_INLINE void reflect_twice(Index n, const Reflections& reflections, Index k, double* z, Index stride) {
+  const double *v = reflections.vector(k), *w = reflections.vector(k - 1);
+  Vector of_v[Vectors], of_w[Vectors];
+  const Vector across = number(dot(v, w, (k + 1) / lanes * lanes, reflections.stride));
+#pragma GCC unroll 4
+  for (int c = 0; c < Vectors; ++c) {
+    of_v[c] = hn::Zero(Tag());
+    of_w[c] = hn::Mul(number(w[k]), load(z + k * stride + c * lanes));  // where v is zero
+  }
+  for (Index i = k + 1; i < n; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < Vectors; ++c) {
+      const Vector at = load(z + i * stride + c * lanes);
+      of_v[c] = hn::MulAdd(number(v[i]), at, of_v[c]);
+      of_w[c] = hn::MulAdd(number(w[i]), at, of_w[c]);
+    }
+#pragma GCC unroll 4
+  for (int c = 0; c < Vectors; ++c) {
+    of_v[c] = hn::Mul(number(reflections.tau[k]), of_v[c]);
+    of_w[c] = hn::Mul(number(reflections.tau[k - 1]), hn::NegMulAdd(across, of_v[c], of_w[c]));
+    double* at = z + k * stride + c * lanes;
+    store(hn::NegMulAdd(number(w[k]), of_w[c], load(at)), at);
+  }
+  for (Index i = k + 1; i < n; ++i)
+#pragma GCC unroll 4
+    for (int c = 0; c < Vectors; ++c) {
+      double* at = z + i * stride + c * lanes;
+      store(hn::NegMulAdd(number(w[i]), of_w[c], hn::NegMulAdd(number(v[i]), of_v[c], load(at))), at);
+    }
+}
+
+// All reflections, from the last to the first. Those that were left out are zero, and so is their tau.
+template <int Vectors>
+HWY_INLINE void reflect_back(Index n, const Reflections& reflections, double* z, Index stride) {
+  Index k = n - 3;
+  for (; k >= 1; k -= 2) reflect_twice<Vectors>(n, reflections, k, z, stride);
+  if (k == 0) reflect<Vectors>(n, reflections, k, z, stride);
+}
+
+// visit.template operator()<Vectors>(first) for the columns [0, count), four vectors at a time.
+template <class Visit>
+HWY_INLINE void for_vectors(Index count, const Visit& visit) {
+  Index first = 0;
+  for (; first + 3 * lanes < count; first += 4 * lanes) visit.template operator()<4>(first);
+  if (first + 2 * lanes < count) {
+    visit.template operator()<3>(first);
+  } else if (first + lanes < count) {
+    visit.template operator()<2>(first);
+  } else if (first < count) {
+    visit.template operator()<1>(first);
   }
 }
 
@@ -323,7 +520,7 @@ bool orthonormalise(Index n, Index count, double* z, Index stride, double* work)
 bool pairs(Index n, Index count, const double* a, double* values, double* vectors) {
   const Index stride = padded(n), width = padded(count);
   const Index reflected = 2 * n * stride + 4 * stride, small = 4 * stride + 4 * lanes + width + 4 * lanes;
-  const Index made = 2 * n * lanes + n * width, turned = 2 * count * count + n * count;
+  const Index made = 8 * n * lanes + n * width, turned = 2 * count * count + n * count;
   double* next = thread_scratch<double, Scratch::eigenpairs>(reflected + small + made + turned + 8 * lanes);
   const auto room = [&](Index size) {
     double* begin = next;
@@ -333,7 +530,7 @@ bool pairs(Index n, Index count, const double* a, double* values, double* vector
   double *copy = room(n * stride), *work = room(4 * stride), *d = room(stride), *e = room(stride);
   const Reflections reflections{room(n * stride), room(stride), stride};
   double *e_squared = room(stride), *found = room(width + 4 * lanes), *z = room(n * width);
-  double *from_above = room(n * lanes), *from_below = room(n * lanes), *aside = room(turned);
+  double *from_above = room(4 * n * lanes), *from_below = room(4 * n * lanes), *aside = room(turned);
   for (Index j = 0; j < n; ++j) {
     for (Index i = 0; i < j; ++i) copy[i + j * stride] = a[j + i * n];
     std::copy_n(a + j * n + j, n - j, copy + j * stride + j);
@@ -356,18 +553,17 @@ bool pairs(Index n, Index count, const double* a, double* values, double* vector
     e[i] *= scale;
     e_squared[i] = std::max(e[i] * e[i], 1e-36);
   }
-  Index first = 0;
   const double lowest = low * scale - beyond, highest = high * scale + beyond;
-  for (; first + 3 * lanes < count; first += 4 * lanes) bisect<4>(n, d, e_squared, lowest, highest, first, found);
-  if (first + 2 * lanes < count) bisect<3>(n, d, e_squared, lowest, highest, first, found), first += 3 * lanes;
-  if (first + lanes < count) bisect<2>(n, d, e_squared, lowest, highest, first, found), first += 2 * lanes;
-  if (first < count) bisect<1>(n, d, e_squared, lowest, highest, first, found);
-  for (Index c = 0; c < width; c += lanes) make_vectors(n, d, e, load(found + c), from_above, from_below, z + c, width);
+  for_vectors(count, [&]<int Vectors>(Index first) HWY_ATTR {
+    find_values<Vectors>(n, d, e_squared, lowest, highest, first, found);
+    make_vectors<Vectors>(n, d, e, found + first, from_above, from_below, z + first, width);
+  });
   if (!orthonormalise(n, count, z, width, aside)) return false;
   for (Index i = 0; i < n && count < width; ++i) std::fill(z + i * width + count, z + (i + 1) * width, 0.0);
   const double most = 4 * static_cast<double>(n) * eps;
   if (!(largest_residual(n, d, e, found, z, width) <= most)) return false;
-  reflect_back(n, reflections, z, width);
+  for_vectors(count,
+              [&]<int Vectors>(Index first) HWY_ATTR { reflect_back<Vectors>(n, reflections, z + first, width); });
   for (Index k = 0; k < count; ++k) {
     values[k] = norm * found[k];
     for (Index i = 0; i < n; ++i) vectors[i + k * n] = z[i * width + k];
