@@ -5,6 +5,7 @@
 #include "kernels/small_eigen.hpp"
 #include "kernels/small_products.hpp"
 #include "kernels/small_svd.hpp"
+#include "kernels/small_sweeps.hpp"
 #include "kernels/small_triangles.hpp"
 
 #include "core/require.hpp"
@@ -245,8 +246,8 @@ bool few_leading_eigenpairs(const Small& a, Index count, SmallVector& values, Sm
   constexpr Index most = 256;
   const Index n = a.rows();
   count = std::min(count, n);
-  if (!a.allFinite()) return false;
-  const double size = n > 0 ? a.cwiseAbs().maxCoeff() : 0;
+  const double size = kernels::largest_entry(a);
+  if (!std::isfinite(size)) return false;
   if (count > 0 && n <= most && size > smallest && size < largest) {
     values.resize(count);
     vectors.resize(n, count);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/subspace.hpp"
 
+#include "kernels/small_dense.hpp"
 #include "kernels/small_products.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include "core/lapack.hpp"
 
@@ -90,19 +92,42 @@ Small energies(const Small& h, const Small& x) {
   return kernels::transposed_times(x, kernels::times(h, x));
 }
 
+namespace {
+
+// For m = I + off, off being rounding of storage, m^(-1/2) is I - off/2, and h - off h/2 - h off/2 is what it makes of
+// h. Single precision is enough for what is so small: h is brought to order one for its range.
+bool pairs_near_identity(const Small& h, const Small& off, double size, Index count, RitzPairs& out) {
+  using Single = kernels::SmallOf<float>;
+  const Index n = h.rows();
+  const double unit = size > 0 ? std::ldexp(1.0, -std::clamp(std::ilogb(size), -1000, 1000)) : 1.0;
+  Single single_off(n, n), single(n, n), moved;
+  Small reduced(n, n), symmetric;
+  kernels::small_to_single(off.size(), off.data(), 1, single_off.data());
+  kernels::small_to_single(h.size(), h.data(), unit, single.data());
+  kernels::multiply_into(single_off, single, moved);
+  kernels::small_subtract_single(h.size(), h.data(), 1 / unit, moved.data(), reduced.data());
+  kernels::symmetric_part(reduced, 1, symmetric);  // of h - off h
+  if (!few_leading_eigenpairs(symmetric, count, out.values, reduced)) return false;
+  single.resize(n, reduced.cols());
+  kernels::small_to_single(reduced.size(), reduced.data(), 0.5, single.data());
+  kernels::multiply_into(single_off, single, moved);
+  out.vectors.resize(n, reduced.cols());
+  kernels::small_subtract_single(reduced.size(), reduced.data(), 1, moved.data(), out.vectors.data());
+  return true;
+}
+
+}  // namespace
+
 bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out) {
-  if (!h.allFinite() || !m.allFinite()) return false;
-  const Small symmetric = 0.5 * (h + kernels::transposed(h));
-  Small vectors;
-  // Of m = I + E to rounding m^(-1/2) is I - E/2.
-  const Small off = m - Small::Identity(m.rows(), m.cols());
-  if (off.squaredNorm() <= static_cast<double>(m.rows()) * std::numeric_limits<double>::epsilon()) {
-    const Small moved = kernels::times(off, symmetric);
-    if (!few_leading_eigenpairs(symmetric - 0.5 * (moved + kernels::transposed(moved)), count, out.values, vectors))
-      return false;
-    out.vectors = vectors - 0.5 * kernels::times(off, vectors);
-    return true;
-  }
+  const double size = kernels::largest_entry(h);
+  if (!std::isfinite(size)) return false;
+  Small off = m;
+  off.diagonal().array() -= 1;
+  if (kernels::squared_norm(off) <= static_cast<double>(m.rows()) * std::numeric_limits<double>::epsilon())
+    return pairs_near_identity(h, off, size, count, out);
+  if (!kernels::all_finite(m)) return false;
+  Small symmetric, vectors;
+  kernels::symmetric_part(h, 1, symmetric);
   Small lower;
   if (!lower_cholesky(m, lower)) return false;
   // L^(-1) h L^(-T)

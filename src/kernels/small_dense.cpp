@@ -288,6 +288,91 @@ void single_transpose(Index rows, Index cols, const float* a, Index a_stride, fl
   transpose_of(rows, cols, a, a_stride, out, out_stride);
 }
 
+double largest(Index count, const double* values) {
+  // 0 x is NaN where x is not finite.
+  constexpr Index lanes = lanes_of<double>, together = 4;
+  Vector of_each[together], strange_of_each[together];
+#pragma GCC unroll 4
+  for (Index k = 0; k < together; ++k) of_each[k] = strange_of_each[k] = hn::Zero(Tag());
+  Index first = 0;
+  for (; first + together * lanes <= count; first += together * lanes)
+#pragma GCC unroll 4
+    for (Index k = 0; k < together; ++k) {
+      const Vector at = hn::LoadU(Tag(), values + first + k * lanes);
+      of_each[k] = hn::Max(of_each[k], hn::Abs(at));
+      strange_of_each[k] = hn::MulAdd(hn::Zero(Tag()), at, strange_of_each[k]);
+    }
+  Vector most = hn::Max(hn::Max(of_each[0], of_each[1]), hn::Max(of_each[2], of_each[3]));
+  Vector strange =
+      hn::Add(hn::Add(strange_of_each[0], strange_of_each[1]), hn::Add(strange_of_each[2], strange_of_each[3]));
+  for_each_vector(first, count, [&](auto part, Index i) HWY_ATTR {
+    const Vector at = part.load(values + i);
+    most = hn::Max(most, hn::Abs(at));
+    strange = hn::MulAdd(hn::Zero(Tag()), at, strange);
+  });
+  const double none = hn::GetLane(hn::SumOfLanes(Tag(), strange));
+  return none == 0 ? hn::GetLane(hn::MaxOfLanes(Tag(), most)) : std::numeric_limits<double>::quiet_NaN();
+}
+
+// visit(i, count, j, values) for parts of all columns of b': the rows [i, i + count) of column j.
+template <class Visit>
+HWY_INLINE void beside_transposed(Index rows, Index cols, const double* b, Index stride, const Visit& visit) {
+  constexpr Index most_rows = 96;
+  alignas(64) double aside[most_rows * block];
+  for (Index i = 0; i < rows; i += most_rows)
+    for (Index j = 0; j < cols; j += block) {
+      const Index down = std::min(most_rows, rows - i), across = std::min(block, cols - j);
+      transpose_of(across, down, b + j + i * stride, stride, aside, most_rows);
+      for (Index k = 0; k < across; ++k) visit(i, down, j + k, aside + k * most_rows);
+    }
+}
+
+void symmetric_part(Index rows, Index cols, const double* a, const double* b, Index stride, double factor,
+                    double* out) {
+  const Vector half = hn::Set(Tag(), 0.5 * factor);
+  beside_transposed(rows, cols, b, stride, [&](Index first, Index count, Index j, const double* other) HWY_ATTR {
+    const double* own = a + first + j * stride;
+    double* to = out + first + j * stride;
+    for_each_vector(0, count, [&](auto part, Index i) HWY_ATTR {
+      part.store(hn::Mul(half, hn::Add(part.load(own + i), part.load(other + i))), to + i);
+    });
+  });
+}
+
+SmallAsymmetry asymmetry(Index rows, Index cols, const double* a, const double* b, Index stride) {
+  const Vector half = hn::Set(Tag(), 0.5);
+  Vector squares = hn::Zero(Tag()), most = hn::Zero(Tag());
+  beside_transposed(rows, cols, b, stride, [&](Index first, Index count, Index j, const double* other) HWY_ATTR {
+    const double* own = a + first + j * stride;
+    for_each_vector(0, count, [&](auto part, Index i) HWY_ATTR {
+      const Vector off = hn::Mul(half, hn::Sub(part.load(own + i), part.load(other + i)));
+      squares = hn::MulAdd(off, off, squares);
+      most = hn::Max(most, hn::Abs(off));
+    });
+  });
+  return {hn::GetLane(hn::SumOfLanes(Tag(), squares)), hn::GetLane(hn::MaxOfLanes(Tag(), most))};
+}
+
+void to_single(Index count, const double* values, double factor, float* out) {
+  const hn::Rebind<float, Tag> single;
+  const Vector scale = hn::Set(Tag(), factor);
+  Index i = 0;
+  for (; i + lanes_of<double> <= count; i += lanes_of<double>)
+    hn::StoreU(hn::DemoteTo(single, hn::Mul(scale, hn::LoadU(Tag(), values + i))), single, out + i);
+  for (; i < count; ++i) out[i] = static_cast<float>(factor * values[i]);
+}
+
+void subtract_single(Index count, const double* values, double factor, const float* from, double* out) {
+  const hn::Rebind<float, Tag> single;
+  const Vector scale = hn::Set(Tag(), factor);
+  Index i = 0;
+  for (; i + lanes_of<double> <= count; i += lanes_of<double>) {
+    const Vector wide = hn::PromoteTo(Tag(), hn::LoadU(single, from + i));
+    hn::StoreU(hn::NegMulAdd(scale, wide, hn::LoadU(Tag(), values + i)), Tag(), out + i);
+  }
+  for (; i < count; ++i) out[i] = values[i] - factor * static_cast<double>(from[i]);
+}
+
 void power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
   std::fill_n(z, rows, 0.0);
   for (Index j = 0; j < cols; ++j) {
@@ -316,6 +401,11 @@ HWY_EXPORT(single_product);
 HWY_EXPORT(cholesky);
 HWY_EXPORT(lower_inverse);
 HWY_EXPORT(power);
+HWY_EXPORT(largest);
+HWY_EXPORT(symmetric_part);
+HWY_EXPORT(asymmetry);
+HWY_EXPORT(to_single);
+HWY_EXPORT(subtract_single);
 HWY_EXPORT(transpose);
 HWY_EXPORT(single_transpose);
 
@@ -336,6 +426,22 @@ void small_transpose(Index rows, Index cols, const double* a, Index a_stride, do
 }
 void small_transpose(Index rows, Index cols, const float* a, Index a_stride, float* out, Index out_stride) {
   HWY_DYNAMIC_DISPATCH(single_transpose)(rows, cols, a, a_stride, out, out_stride);
+}
+double small_largest(Index count, const double* values) {
+  return HWY_DYNAMIC_DISPATCH(largest)(count, values);
+}
+void small_symmetric_part(Index rows, Index cols, const double* a, const double* b, Index stride, double factor,
+                          double* out) {
+  HWY_DYNAMIC_DISPATCH(symmetric_part)(rows, cols, a, b, stride, factor, out);
+}
+SmallAsymmetry small_asymmetry(Index rows, Index cols, const double* a, const double* b, Index stride) {
+  return HWY_DYNAMIC_DISPATCH(asymmetry)(rows, cols, a, b, stride);
+}
+void small_to_single(Index count, const double* values, double factor, float* out) {
+  HWY_DYNAMIC_DISPATCH(to_single)(count, values, factor, out);
+}
+void small_subtract_single(Index count, const double* values, double factor, const float* single, double* out) {
+  HWY_DYNAMIC_DISPATCH(subtract_single)(count, values, factor, single, out);
 }
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z) {
   HWY_DYNAMIC_DISPATCH(power)(rows, cols, a, x, y, z);

@@ -38,6 +38,23 @@ void small_lower_inverse(Index n, const double* l, Index l_stride, double* inver
 void small_transpose(Index rows, Index cols, const double* a, Index a_stride, double* out, Index out_stride);
 void small_transpose(Index rows, Index cols, const float* a, Index a_stride, float* out, Index out_stride);
 
+// The largest |value| of so many; NaN where one is not finite.
+double small_largest(Index count, const double* values);
+
+// out = factor (a + b')/2 for a rows x cols `a`; all columns are `stride` apart.
+void small_symmetric_part(Index rows, Index cols, const double* a, const double* b, Index stride, double factor,
+                          double* out);
+// What (a - b')/2 has of squares, and as its largest |value|.
+struct SmallAsymmetry {
+  double squares, largest;
+};
+SmallAsymmetry small_asymmetry(Index rows, Index cols, const double* a, const double* b, Index stride);
+
+// out = factor values, in single precision.
+void small_to_single(Index count, const double* values, double factor, float* out);
+// out = values - factor single.
+void small_subtract_single(Index count, const double* values, double factor, const float* single, double* out);
+
 // y = a'x and z = a y, for a rows x cols matrix.
 void small_power(Index rows, Index cols, const double* a, const double* x, double* y, double* z);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/small_sweeps.hpp"
 
+#include "kernels/small_dense.hpp"
+
 #include <algorithm>
 #include <limits>
 #include <vector>
@@ -9,13 +11,17 @@ namespace itspace::kernels {
 namespace {
 
 // visit(number, rows, columns) for the square tiles on and below the diagonal.
-constexpr Index tile = 32;
+constexpr Index tile_of(Index n) {
+  constexpr Index alone = 96, usual = 32;
+  return n <= alone ? alone : usual;
+}
 Index tiles_of(Index n) {
-  const Index down = (n + tile - 1) / tile;
+  const Index down = (n + tile_of(n) - 1) / tile_of(n);
   return down * (down + 1) / 2;
 }
 template <class Visit>
 void for_lower_tiles(Index n, const Visit& visit) {
+  const Index tile = tile_of(n);
   run_parts(tiles_of(n), threads_for_entries(n * n), [&](Index number) {
     Index i = static_cast<Index>((std::sqrt(8.0 * static_cast<double>(number) + 1) - 1) / 2);
     while (i * (i + 1) / 2 > number) --i;
@@ -44,9 +50,8 @@ double sum_of_products(const Small& a, const Small& b) {
 double largest_entry(const Small& a) {
   std::array<double, most_column_groups> parts{};
   for_column_groups(a.rows(), a.cols(), [&](Index group, const Range& columns) {
-    // 0 x is NaN where x is not finite.
-    const auto entries = at(a, columns);
-    parts[static_cast<std::size_t>(group)] = entries.cwiseAbs().maxCoeff() + (0.0 * entries).sum();
+    parts[static_cast<std::size_t>(group)] =
+        small_largest((columns.end - columns.begin) * a.rows(), a.data() + columns.begin * a.rows());
   });
   double largest = 0;
   for (const double part : parts) {
@@ -68,9 +73,11 @@ void symmetric_part(const Small& a, double factor, Small& out) {
   const Index n = a.rows();
   out.resize(n, n);
   for_lower_tiles(n, [&](Index, const Range& rows, const Range& columns) {
-    for (Index j = columns.begin; j < columns.end; ++j)
-      for (Index i = std::max(j, rows.begin); i < rows.end; ++i)
-        out(i, j) = out(j, i) = 0.5 * factor * (a(i, j) + a(j, i));
+    const Index down = rows.end - rows.begin, wide = columns.end - columns.begin;
+    const Index at = rows.begin + columns.begin * n, across = columns.begin + rows.begin * n;
+    small_symmetric_part(down, wide, a.data() + at, a.data() + across, n, factor, out.data() + at);
+    if (at != across)
+      small_symmetric_part(wide, down, a.data() + across, a.data() + at, n, factor, out.data() + across);
   });
 }
 
@@ -78,14 +85,12 @@ Asymmetry asymmetry_of(const Small& a) {
   const Index n = a.rows();
   std::vector<Asymmetry> parts(static_cast<std::size_t>(tiles_of(n)), Asymmetry{0, 0});
   for_lower_tiles(n, [&](Index number, const Range& rows, const Range& columns) {
-    double squares = 0, largest = 0;
-    for (Index j = columns.begin; j < columns.end; ++j)
-      for (Index i = std::max(j, rows.begin); i < rows.end; ++i) {
-        const double half = 0.5 * (a(i, j) - a(j, i));
-        squares += half * half;
-        largest = std::max(largest, std::abs(half));
-      }
-    parts[static_cast<std::size_t>(number)] = {squares, largest};
+    const SmallAsymmetry part =
+        small_asymmetry(rows.end - rows.begin, columns.end - columns.begin, a.data() + rows.begin + columns.begin * n,
+                        a.data() + columns.begin + rows.begin * n, n);
+    // Of a tile on the diagonal both halves are there.
+    const double times = rows.begin == columns.begin ? 0.5 : 1;
+    parts[static_cast<std::size_t>(number)] = {times * part.squares, part.largest};
   });
   Asymmetry all{0, 0};
   for (const Asymmetry& part : parts) {
