@@ -75,53 +75,67 @@ HWY_INLINE void update_and_multiply(double* a, Index stride, Index begin, Index 
   }
 }
 
+// to = values, with zeros up to row k, from `begin` on; returns its square.
+HWY_INLINE double copy_below(const double* values, Index k, Index begin, Index end, double* to) {
+  const Vector first =
+      hn::IfThenZeroElse(hn::FirstN(Tag(), static_cast<std::size_t>(k + 1 - begin)), load(values + begin));
+  store(first, to + begin);
+  Vector square = hn::Mul(first, first), other = hn::Zero(Tag());
+  Index i = begin + lanes;
+  for (; i + 2 * lanes <= end; i += 2 * lanes) {
+    const Vector one = load(values + i), two = load(values + i + lanes);
+    store(one, to + i);
+    store(two, to + i + lanes);
+    square = hn::MulAdd(one, one, square);
+    other = hn::MulAdd(two, two, other);
+  }
+  if (i < end) {
+    const Vector last = load(values + i);
+    store(last, to + i);
+    other = hn::MulAdd(last, last, other);
+  }
+  return hn::GetLane(hn::SumOfLanes(Tag(), hn::Add(square, other)));
+}
+HWY_INLINE void clear(double* values, Index begin, Index end) {
+  for (Index i = begin; i < end; i += lanes) store(hn::Zero(Tag()), values + i);
+}
+
 // a (n x n, both triangles, columns `reflections.stride` apart and zero beyond n) = Q T Q', T with the diagonal d and e
 // beside it. `work` has four columns.
 void make_tridiagonal(Index n, double* a, double* work, double* d, double* e, const Reflections& reflections) {
   const Index stride = reflections.stride;
-  double *v = work, *w = work + stride, *sum = work + 2 * stride, *nothing = work + 3 * stride;
-  std::fill_n(work, 4 * stride, 0.0);
+  double *w = work, *sum = work + stride, *nothing = work + 2 * stride;
+  const double* v = nothing;  // the reflection before
+  clear(work, 0, 3 * stride);
   for (Index k = 0; k < n; ++k) {
     update_and_multiply<1>(a, stride, k / lanes * lanes, k, v, w, nothing, sum);
     const double* column = a + k * stride;
     d[k] = column[k];
     if (k + 1 == n) break;
     double* x = reflections.vector(k);
-    std::fill_n(x, k + 1, 0.0);
-    std::copy(column + k + 1, column + stride, x + k + 1);
     const Index begin = (k + 1) / lanes * lanes;
-    const double first = x[k + 1], square = dot(x, x, begin, stride), rest = square - first * first;
+    const double square = copy_below(column, k, begin, stride, x);
+    const double first = x[k + 1], rest = square - first * first;
+    clear(sum, begin, stride);
     // What is left of the column is zero, or nearly.
     constexpr double least = 1e-280;
-    if (k + 2 == n || !(rest > eps * eps * 1e-3 * square) || !(square > least)) {
-      e[k] = first;
-      reflections.tau[k] = 0;
-      if (k + 2 < n) {  // it is left out
-        std::fill_n(x, stride, 0.0);
-      }
-      std::fill_n(sum, stride, 0.0);
-      Index j = k + 1;
-      for (; j + 4 <= n; j += 4) update_and_multiply<4>(a, stride, begin, j, v, w, nothing, sum);
-      for (; j < n; ++j) update_and_multiply<1>(a, stride, begin, j, v, w, nothing, sum);
-      std::fill_n(v, stride, 0.0);
-      std::fill_n(w, stride, 0.0);
-      continue;
-    }
+    const bool is_nothing = k + 2 == n || !(rest > eps * eps * 1e-3 * square) || !(square > least);
     const double length = std::sqrt(square);
-    e[k] = first > 0 ? -length : length;
-    x[k + 1] = first - e[k];
-    const double tau = 1 / (length * (length + std::abs(first)));  // 2/(x'x)
+    e[k] = is_nothing ? first : std::copysign(length, -first);
+    const double tau = is_nothing ? 0 : 1 / (length * (length + std::abs(first)));  // 2/(x'x)
     reflections.tau[k] = tau;
-    std::fill_n(sum, stride, 0.0);
+    if (is_nothing && k + 2 < n) clear(x, begin, stride);  // it is left out
+    if (!is_nothing) x[k + 1] = first - e[k];
+    const double* by = is_nothing ? nothing : x;
     Index j = k + 1;
-    for (; j + 4 <= n; j += 4) update_and_multiply<4>(a, stride, begin, j, v, w, x, sum);
-    for (; j < n; ++j) update_and_multiply<1>(a, stride, begin, j, v, w, x, sum);
-    std::fill_n(sum, k + 1, 0.0);
-    const double half = 0.5 * tau * tau * dot(sum, x, begin, stride);
-    std::copy_n(x, stride, v);
-    for (Index i = 0; i < begin; ++i) w[i] = 0;
+    for (; j + 4 <= n; j += 4) update_and_multiply<4>(a, stride, begin, j, v, w, by, sum);
+    for (; j < n; ++j) update_and_multiply<1>(a, stride, begin, j, v, w, by, sum);
+    v = by;
+    // w = tau sum - half x, without the rows up to k, where sum is of no use.
+    const Vector scale = number(tau), half = number(0.5 * tau * tau * dot(sum, by, begin, stride));
     for (Index i = begin; i < stride; i += lanes)
-      store(hn::NegMulAdd(number(half), load(x + i), hn::Mul(number(tau), load(sum + i))), w + i);
+      store(hn::NegMulAdd(half, load(by + i), hn::Mul(scale, load(sum + i))), w + i);
+    for (Index i = begin; i <= k; ++i) w[i] = 0;
   }
 }
 
