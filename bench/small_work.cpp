@@ -6,7 +6,6 @@
 #include "core/basis_impl.hpp"
 #include "core/evaluated_point.hpp"
 #include "core/objection.hpp"
-#include "core/polar.hpp"
 #include "core/subspace_impl.hpp"
 
 #include <itspace/itspace.hpp>
@@ -121,8 +120,9 @@ void ritz_step(Index d, Index r) {
   const double projected = median_microseconds([&] { fine &= ritz_pairs(h, m, width, pairs); });
   // [P, V] in coordinates, where V is the second block; then Q, of what is left of Sigma V.
   const double previous = median_microseconds([&] {
-    const Small c_p = columns_beyond(pairs.vectors, m, width, width, 1e-2);
-    fine &= energies(h, c_p).allFinite();
+    Small turn;
+    const Small c_p = columns_beyond(pairs.vectors, m, width, width, 1e-2, &turn);
+    fine &= energies_beyond(pairs.values, h.block(width, width, width, width), turn).allFinite() && c_p.cols() > 0;
   });
   Small new_ones;
   const double found = median_microseconds([&] {
@@ -135,10 +135,7 @@ void ritz_step(Index d, Index r) {
   Polish polish;
   const double polished = median_microseconds([&] { nystrom_polish(pairs.values, k, r, 1e-6, polish); });
   const Small inner = 0.1 * Small::Ones(width, r) + Small::Identity(width, r);
-  const double turned = median_microseconds([&] {
-    Small turn;
-    fine &= closest_orthogonal(polish.a.transpose() * inner, turn);
-  });
+  const double turned = median_microseconds([&] { fine &= turned_closest(polish.a, inner).allFinite(); });
 
   EvaluatedPoint point;
   const Index cols = 2 * width;
@@ -151,9 +148,10 @@ void ritz_step(Index d, Index r) {
   point.data.target_norm = pairs.values(0);
   const NullRule rule = point.null_rule(Route::qr, 2 * eps, eps, d);
   const double objection = median_microseconds(
-      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<Scalar>(d)).empty(); });
+      [&] { fine &= objection_to(point.data, target.trace(), d, storage_rounding<Scalar>(d), true).empty(); });
   const double certificate = median_microseconds([&] {
-    make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true);
+    make_certificate(point.data.theta, point.data.coordinates, point.basis, rule, 0, point.certificate, true,
+                     point.certificate_work.get());
   });
   std::printf(
       "| Ritz, r = %ld | %.1f | projected problem %.1f, V before %.1f, new directions %.1f, polish %.1f, turn %.1f, "

@@ -61,7 +61,7 @@ class RitzSolver {
   Reach known_reach() const;
   Reach turn_new_directions();
   Reach measured_reach(const Small& x);
-  Small previous_directions(const Small& c) const;  // P, for the new V = S c
+  Small previous_directions(const RitzPairs& pairs, Small& energy) const;  // P, for the new V
   void turn_to(const Small& c, const Small& c_p);
   double measure_step(const Small& k, const Small& inner);
 
@@ -74,6 +74,7 @@ class RitzSolver {
   // `along`: [V, Q]'Y; `known_image`: the longest column of the products that are not fresh.
   void place_in_subspace(const Small& along, double known_image);
   std::optional<Status> certify();
+  NullRule null_rule() const;
 
   Small make_pencil(Index fresh_cols);  // h and m of [P, V, Q], and what is asked of fresh products; [V, Q]'Y
   void give_up_previous();

@@ -3,7 +3,6 @@
 
 #include "core/basis_impl.hpp"
 #include "core/objection.hpp"
-#include "core/polar.hpp"
 #include "core/product_impl.hpp"
 #include "core/require.hpp"
 #include "core/ritz_solver.hpp"
@@ -174,15 +173,21 @@ typename RitzSolver<S>::Reach RitzSolver<S>::measured_reach(const Small& x) {
   return {space_.blend_norms(y_, b_).difference_squared, x.squaredNorm()};
 }
 
-// P: the V before, beyond V, in coordinates of S. m-orthonormal like those of V, so that no product is stretched.
+// P: the V before, beyond V, in coordinates of S, and its energies. m-orthonormal like those of V, so that no product
+// is stretched.
 template <Space S>
-Small RitzSolver<S>::previous_directions(const Small& c) const {
+Small RitzSolver<S>::previous_directions(const RitzPairs& pairs, Small& energy) const {
   // Of two that would fill the space Q is worth more.
   const Index most = std::max<Index>(0, target_.dim() - 2 * v_cols_);
   const Index before = q_cols_ + p_cols_ > 0 ? v_cols_ : 0;  // a rotation of V leaves nothing
   if (before == 0) return Small(cols(), 0);
-  const Small previous = columns_beyond(c, m_, p_cols_, before, ritz_detail::previous_direction_drop<Scalar>);
-  return previous.leftCols(std::min(most, previous.cols()));
+  Small turn;
+  const Small previous =
+      columns_beyond(pairs.vectors, m_, p_cols_, before, ritz_detail::previous_direction_drop<Scalar>, &turn);
+  const Index kept = std::min(most, previous.cols());
+  if (ritz_detail::is_finer_than_blocks<Scalar>)
+    energy = energies_beyond(pairs.values, h_.block(p_cols_, p_cols_, before, before), turn.leftCols(kept));
+  return previous.leftCols(kept);
 }
 
 template <Space S>
@@ -284,7 +289,7 @@ void RitzSolver<S>::give_up_previous() {
 template <Space S>
 void RitzSolver<S>::place_in_subspace(const Small& along, double known_image) {
   const Index cols = along.rows();
-  const Small inside = 2 * along - m_.bottomRightCorner(cols, cols) * along;
+  const Small inside = coordinates_of(m_.bottomRightCorner(cols, cols), along);
   point_.basis = Basis();
   point_.basis.cols = cols;
   point_.basis.r = inside;
@@ -297,19 +302,32 @@ void RitzSolver<S>::place_in_subspace(const Small& along, double known_image) {
 
 template <Space S>
 std::optional<Status> RitzSolver<S>::certify() {
-  if (std::string objection = objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage());
-      !objection.empty()) {
-    recorder_.give_reason(std::move(objection));
+  // Theta is definite where it has the Cholesky factor of which a certificate by products is made.
+  const auto objection = [&](bool definite) {
+    return objection_to(point_.data, recorder_.target_trace(), target_.dim(), storage(), definite);
+  };
+  std::string reason = objection(true);
+  if (reason.empty()) {
+    make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, null_rule(), 0, point_.certificate, true,
+                     point_.certificate_work.get());
+    if (!point_.certificate.by_products) reason = objection(false);
+  }
+  if (!reason.empty()) {
+    recorder_.give_reason(std::move(reason));
     return Status::not_a_covariance;
   }
+  if (!point_.certificate.finite || !std::isfinite(recorder_.target_trace())) return Status::not_finite;
+  return std::nullopt;
+}
+
+template <Space S>
+NullRule RitzSolver<S>::null_rule() const {
   NullRule rule;
   rule.noise = point_error_ * product_.energy_noise() * point_.data.target_norm;
   rule.length = 4 * eps();
   rule.single_precision = std::same_as<Scalar, float>;
   rule.relative = 30 * ritz_detail::eps64;
-  make_certificate(point_.data.theta, point_.data.coordinates, point_.basis, rule, 0, point_.certificate, true);
-  if (!point_.certificate.finite || !std::isfinite(recorder_.target_trace())) return Status::not_finite;
-  return std::nullopt;
+  return rule;
 }
 
 // The leading Ritz pairs of [P, V, Q]. A block that makes the basis dependent to rounding is given up: P, then Q.
@@ -365,7 +383,6 @@ template <Space S>
 void RitzSolver<S>::turn_to(const Small& c, const Small& c_p) {
   Small both(cols(), c_p.cols() + c.cols());
   both << c_p, c;
-  if (ritz_detail::is_finer_than_blocks<Scalar>) p_energy_ = energies(h_, c_p);
   const SmallVector p_errors = combined_errors(c_p);
   v_error_ = combined_errors(c).maxCoeff();
   p_errors_ = p_errors;
@@ -390,7 +407,8 @@ void RitzSolver<S>::begin_step(bool last) {
   }
   step_noise_ = std::max(1.0, v_error_) * product_.energy_noise() * point_.data.target_norm;
   // For the last report c is all of the Ritz vectors, and no P is needed.
-  turn_to(pairs_.vectors, last ? Small(cols(), 0) : previous_directions(pairs_.vectors));
+  p_energy_.resize(0, 0);
+  turn_to(pairs_.vectors, last ? Small(cols(), 0) : previous_directions(pairs_, p_energy_));
   if (!last) space_.subtract_scaled(sigma_v(), v(), pairs_.values, columns(s_, p_cols_ + v_cols_, v_cols_));
   begun_ = Begun::well;
 }
@@ -430,10 +448,8 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   if (!polish.finite) return not_finite;
   // next = Sigma V a, turned by the orthogonal matrix that brings it closest to Y: the state moves no more than it
   // must.
-  Small turn, turned = polish.a;
-  if (closest_orthogonal(polish.a.transpose() * inner, turn)) turned = polish.a * turn;
-  multiply(space_, sigma_v(), turned, next_);
-  of_y_ = std::move(turned);
+  of_y_ = turned_closest(polish.a, inner);
+  multiply(space_, sigma_v(), of_y_, next_);
   const double bound = std::max(0.0, recorder_.target_trace() - polish.captured);
   ritz_objective_ = std::max(0.0, recorder_.target_trace() - ritz);
   const double step_squared = measure_step(k, inner);

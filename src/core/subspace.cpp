@@ -6,11 +6,12 @@
 #include "kernels/small_sweeps.hpp"
 
 #include "core/lapack.hpp"
+#include "core/polar.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
+#include <utility>
 
 namespace itspace {
 namespace {
@@ -75,17 +76,31 @@ double left_squared(const Small& c, const Small& gram, const Small& t, const Sma
   return std::max(0.0, left.cwiseProduct(kernels::times(g, left)).sum());
 }
 
-Small columns_beyond(const Small& c, const Small& m, Index first, Index count, double drop) {
+Small columns_beyond(const Small& c, const Small& m, Index first, Index count, double drop, Small* turn_of_x) {
   // Cholesky's or eigenvectors' rounding, stretched by what may be as short as `drop`; a second round takes it out.
   constexpr double fine = 1e-4;
   Small turn = remaining_directions(kernels::transposed_times(c, m.middleCols(first, count)),
                                     m.block(first, first, count, count), drop);
   Small x = kernels::times(c, turn.topRows(c.cols()));
   x.middleRows(first, count) += turn.bottomRows(count);
-  if (drop >= fine || x.cols() == 0) return x;
-  const Small image = kernels::times(m, x);
-  turn = remaining_directions(kernels::transposed_times(c, image), kernels::transposed_times(x, image), drop);
-  return kernels::times(c, turn.topRows(c.cols())) + kernels::times(x, turn.bottomRows(x.cols()));
+  if (drop < fine && x.cols() > 0) {
+    const Small image = kernels::times(m, x);
+    const Small again =
+        remaining_directions(kernels::transposed_times(c, image), kernels::transposed_times(x, image), drop);
+    const Small of_c = again.topRows(c.cols()), of_x = again.bottomRows(x.cols());
+    x = kernels::times(c, of_c) + kernels::times(x, of_x);
+    turn = kernels::times(turn, of_x);
+    turn.topRows(c.cols()) += of_c;
+  }
+  if (turn_of_x != nullptr) *turn_of_x = std::move(turn);
+  return x;
+}
+
+Small energies_beyond(const SmallVector& values, const Small& h, const Small& turn) {
+  const Small a = turn.topRows(values.size()), t = turn.bottomRows(h.rows());
+  Small all = kernels::transposed_times(t, kernels::times(h, t));
+  all -= kernels::transposed_times(a, values.asDiagonal() * a);
+  return all;
 }
 
 Small energies(const Small& h, const Small& x) {
@@ -136,6 +151,18 @@ bool ritz_pairs(const Small& h, const Small& m, Index count, RitzPairs& out) {
   if (!few_leading_eigenpairs(0.5 * (reduced + kernels::transposed(reduced)), count, out.values, vectors)) return false;
   out.vectors = kernels::transposed_times(inverse, vectors);
   return true;
+}
+
+Small turned_closest(const Small& a, const Small& inner) {
+  Small turn;
+  return closest_orthogonal(kernels::transposed_times(a, inner), turn) ? kernels::times(a, turn) : a;
+}
+
+// m^(-1) = 2 I - m to the square of that rounding.
+Small coordinates_of(const Small& m, const Small& along) {
+  Small found = kernels::times(m, along);
+  found = 2 * along - found;
+  return found;
 }
 
 void nystrom_polish(const SmallVector& theta, const Small& k, Index rank, double noise, Polish& out) {

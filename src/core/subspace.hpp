@@ -36,9 +36,13 @@ ITSPACE_API double left_squared(const Small& c, const Small& gram, const Small& 
 
 // The same where everything is known in coordinates of a basis with Gram matrix m: an m-orthonormal basis of `count` of
 // its columns from `first` on, beyond the m-orthonormal columns of c. However short they were beyond c, the result has
-// columns of length one.
-ITSPACE_API Small columns_beyond(const Small& c, const Small& m, Index first, Index count, double drop);
+// columns of length one. They are c a + t on those columns; `turn` becomes [a; t].
+ITSPACE_API Small columns_beyond(const Small& c, const Small& m, Index first, Index count, double drop,
+                                 Small* turn = nullptr);
 ITSPACE_API Small energies(const Small& h, const Small& x);  // x'h x
+// The same for columns_beyond() of Ritz vectors c with these values, to which they are h-orthogonal as well: t'h t - a'
+// diag(values) a, h being that of the columns they were made of.
+ITSPACE_API Small energies_beyond(const SmallVector& values, const Small& h, const Small& turn);
 
 // The pencil (h, m): h = S'Sigma S, m = S'S. Ritz pairs with values descending and m-orthonormal vectors, the leading
 // `count`. False where m is not positive definite or a number is not finite.
@@ -59,5 +63,9 @@ struct Polish {
   bool finite = true;
 };
 ITSPACE_API void nystrom_polish(const SmallVector& theta, const Small& k, Index rank, double noise, Polish& out);
+// a, turned by the orthogonal matrix that brings b a closest to y, for b'y = inner; as it is where there is none.
+ITSPACE_API Small turned_closest(const Small& a, const Small& inner);
+// What a basis with Gram matrix m, I but for rounding of storage, needs of its products with y to make y: m^(-1) along.
+ITSPACE_API Small coordinates_of(const Small& m, const Small& along);
 
 }  // namespace itspace

@@ -221,6 +221,32 @@ TEST(SmallDense, Sweeps) {
   }
 }
 
+TEST(SmallDense, SweepsOfEachInstructionSet) {
+  kernels::with_each_kernel([] {
+    for (const Index n : {1, 7, 8, 9, 33, 72, 100}) {
+      const Small a = normal(n, n, 1), b = normal(n, n, 2);
+      EXPECT_EQ(kernels::largest_entry(a), a.cwiseAbs().maxCoeff());
+      Small out;
+      kernels::symmetric_part(a, 0.25, out);
+      EXPECT_EQ(out, Small(0.125 * (a + a.transpose())));
+      const kernels::Asymmetry asymmetry = kernels::asymmetry_of(a);
+      const Small half = 0.5 * (a - a.transpose());
+      EXPECT_EQ(asymmetry.largest, half.cwiseAbs().maxCoeff());
+      EXPECT_NEAR(asymmetry.norm, half.norm(), size_of(n) * eps64 * a.norm());
+      kernels::SmallOf<float> single(n, n);
+      kernels::small_to_single(a.size(), a.data(), 0.5, single.data());
+      EXPECT_EQ(single, (0.5 * a).cast<float>().eval());
+      kernels::small_subtract_single(b.size(), b.data(), 2, single.data(), out.data());
+      EXPECT_LE((out - (b - 2 * single.cast<double>())).norm(), eps64 * b.norm());
+      for (Index bad = 0; bad < a.size(); bad += std::max<Index>(1, a.size() / 5)) {
+        Small strange = a;
+        strange.data()[bad] = std::numeric_limits<double>::infinity();
+        EXPECT_FALSE(std::isfinite(kernels::largest_entry(strange))) << n << ", " << bad;
+      }
+    }
+  });
+}
+
 TEST(SmallDense, SweepsOverNothing) {
   for (const Small& none : {Small(0, 3), Small(3, 0), Small(0, 0)}) {
     EXPECT_EQ(kernels::largest_entry(none), 0);

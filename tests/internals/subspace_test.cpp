@@ -115,6 +115,46 @@ TEST(Subspace, ColumnsBeyondAnotherBasis) {
     }
 }
 
+// The Ritz vectors' place is taken by c, and x is h-orthogonal to them too: its energies need no product with h.
+TEST(Subspace, EnergiesBeyondRitzVectors) {
+  const Index n = 12, count = 4;
+  SmallVector values(n), near_one(n);
+  for (Index i = 0; i < n; ++i) {
+    values(i) = std::pow(0.6, double(i));
+    near_one(i) = 1 + 1e-6 * std::cos(double(i));
+  }
+  const Small h = with_spectrum(values, 8), m = with_spectrum(near_one, 9);
+  RitzPairs pairs;
+  ASSERT_TRUE(ritz_pairs(h, m, count, pairs));
+  for (const double drop : {1e-2, 1e-7}) {
+    Small turn;
+    const Small x = columns_beyond(pairs.vectors, m, 5, count, drop, &turn);
+    ASSERT_GT(x.cols(), 0);
+    Small made = pairs.vectors * turn.topRows(count);
+    made.middleRows(5, count) += turn.bottomRows(count);
+    EXPECT_LE((made - x).norm(), 1e-12);
+    const Small found = energies_beyond(pairs.values, h.block(5, 5, count, count), turn);
+    EXPECT_LE((found - energies(h, x)).norm(), 1e-12 / drop);
+  }
+}
+
+TEST(Subspace, CoordinatesAndTheClosestTurn) {
+  const Index n = 9, r = 3;
+  SmallVector near_one(n);
+  for (Index i = 0; i < n; ++i) near_one(i) = 1 + 1e-8 * std::cos(double(i));
+  const Small m = with_spectrum(near_one, 4), along = normal(n, r, 5), a = normal(n, r, 6), inner = normal(n, r, 7);
+  EXPECT_LE((m * coordinates_of(m, along) - along).norm(), 1e-14 * along.norm());
+  // a turned is a Q; tr(Q'a'inner) is the sum of the singular values of a'inner, and nothing has more.
+  const Small turned = turned_closest(a, inner);
+  EXPECT_LE((turned * turned.transpose() - a * a.transpose()).norm(), 1e-12);
+  const double most = Eigen::SelfAdjointEigenSolver<Small>(inner.transpose() * a * a.transpose() * inner)
+                          .eigenvalues()
+                          .cwiseMax(0.0)
+                          .cwiseSqrt()
+                          .sum();
+  EXPECT_NEAR(turned.cwiseProduct(inner).sum(), most, 1e-10 * most);
+}
+
 TEST(Subspace, RitzPairsOfAPencil) {
   for (const Index n : {1, 7, 40})
     for (const double off : {0.3, 1e-5, 1e-7, 1e-9, 0.0})
