@@ -81,8 +81,8 @@ concept Space = Storage<typename S::Scalar> && std::movable<typename S::Block> &
   { space.is_poisoned(a) } -> std::same_as<bool>;
 };
 
-// Whether operations may return before they are done, all but those that end in numbers: a space whose `runs_ahead` is
-// true. Solvers then begin them early, so that it works while the host does: also what a run that ends there needs not.
+// Whether operations return before they are done, all but those that end in numbers: `S::runs_ahead`. Solvers then ask
+// for them early, so that the space works while the host does, even where a run may end before it needs them.
 template <class S>
 inline constexpr bool runs_ahead = false;
 template <class S>

@@ -26,9 +26,9 @@ struct StepOutcome {
 //   Index rank();                              columns of Y
 //   Index passes();                            sweeps made so far
 //   std::optional<Status> evaluate(k, last);   the pass at Y_k; completes its row; a status ends the run. Where a step
-//   may
-//                                              follow (not `last`) it may be begun, if nothing of it shows: neither in
-//                                              Y_k nor in its row, nor where no make_step() follows
+//                                              may follow (not `last`) it may be begun here, if nothing
+//                                              of that shows: neither in Y_k nor in its row, nor where
+//                                              make_step() is not called
 //   const Block& current();                    Y_k
 //   void keep_best();                          Y_k is the best so far
 //   Block take_best();

@@ -17,32 +17,37 @@ namespace itspace {
 namespace {
 
 // Of a positive definite gram = LL', from below: 1 - ||gram - I||, and 1/||gram^(-1)|| with gram^(-1) = L^(-T) L^(-1),
-// whose eigenvalues are those of L^(-1) L^(-T).
-double least_eigenvalue_bound(const Small& gram, const Small& lower_inverted) {
-  const double near_one = 1 - (gram - Small::Identity(gram.rows(), gram.cols())).norm();
+// whose eigenvalues are those of L^(-1) L^(-T). `squared_norm`: of gram.
+double least_eigenvalue_bound(const Small& gram, double squared_norm, const Small& lower_inverted) {
+  const auto diagonal = gram.diagonal().array();
+  const double off = squared_norm - diagonal.square().sum() + (diagonal - 1).square().sum();
   Small inverse;
   kernels::outer_square(lower_inverted, inverse);
-  return std::max(near_one, 1 / inverse.norm());
+  return std::max(1 - std::sqrt(std::max(0.0, off)), 1 / std::sqrt(kernels::squared_norm(inverse)));
 }
 
 }  // namespace
 
 Small orthonormalising_coefficients(Small gram, double drop, Drop kind) {
   const Index cols = gram.cols();
+  if (cols == 0) return Small(cols, 0);
   SmallVector scale = SmallVector::Ones(cols);
   if (kind == Drop::relative) {
     for (Index j = 0; j < cols; ++j) scale(j) = gram(j, j) > 0 ? 1 / std::sqrt(gram(j, j)) : 0.0;
-    gram = scale.asDiagonal() * gram * scale.asDiagonal();
+    for (Index j = 0; j < cols; ++j) gram.col(j).array() *= scale(j) * scale.array();
   }
-  if (cols == 0) return Small(cols, 0);
   // Where no eigenvalue can be at most the limit, Cholesky's triangle spans the same.
   Small lower;
-  if (gram.allFinite() && lower_cholesky(gram, lower)) {
+  const double squared_norm = kernels::squared_norm(gram);
+  if (std::isfinite(squared_norm) && lower_cholesky(gram, lower)) {
     const Small inverse = lower_inverse(lower);
-    const double limit = kind == Drop::relative ? drop * gram.norm() : drop;
-    const double rounding = static_cast<double>(cols) * std::numeric_limits<double>::epsilon() * gram.norm();
-    if (least_eigenvalue_bound(gram, inverse) > limit + 100 * rounding)
-      return kernels::transposed(inverse * scale.asDiagonal());
+    const double norm = std::sqrt(squared_norm), limit = kind == Drop::relative ? drop * norm : drop;
+    const double rounding = static_cast<double>(cols) * std::numeric_limits<double>::epsilon() * norm;
+    if (least_eigenvalue_bound(gram, squared_norm, inverse) > limit + 100 * rounding) {
+      Small coefficients = kernels::transposed(inverse);
+      if (kind == Drop::relative) coefficients = scale.asDiagonal() * coefficients;
+      return coefficients;
+    }
   }
   SmallVector values;
   Small vectors;
