@@ -104,10 +104,10 @@ __device__ __forceinline__ void put_vector(const T* from, T* to) {
 
 // This block's rows of W from the parts, 16 bytes at a time: visit(i, first column, values) of the i-th.
 template <class T, class Visit>
-__device__ __forceinline__ void for_half_rows(const HalfLayout& layout, const HalfOwners& owners, Visit visit) {
+__device__ __forceinline__ void for_half_rows(const HalfLayout& layout, const HalfOwners& owners, const T* parts,
+                                              Visit visit) {
   using Shape = HalfShape<T>;
   constexpr int vector = 16 / static_cast<int>(sizeof(T)), vectors = half_rank / vector;
-  const T* const parts = static_cast<const T*>(layout.parts);
   const T* const columns = parts + static_cast<std::size_t>(layout.all_rows) * Shape::part_values;
   const int values = half_rows(layout.dim) * vectors;
   for (int e = static_cast<int>(threadIdx.x); e < values; e += half_threads) {
@@ -123,18 +123,20 @@ __device__ __forceinline__ void for_half_rows(const HalfLayout& layout, const Ha
     T sum[vector] = {};
     constexpr int at_once = 10;  // on their way together
     for (int base = 0; base < all; base += at_once) {
-      T of[at_once][vector] = {};
+      // (What may not be there is read elsewhere: loads behind a condition wait for each other.)
+      T of[at_once][vector];
+#pragma unroll
+      for (int n = 0; n < at_once; ++n) {
+        const int part = min(base + n, all - 1);
+        load_vector(part < from_rows
+                        ? in_box + static_cast<std::size_t>(rows_before<T>(block + part)) * Shape::part_values
+                        : in_block + static_cast<std::size_t>(part - from_rows) * Shape::column_values,
+                    of[n]);
+      }
 #pragma unroll
       for (int n = 0; n < at_once; ++n)
-        if (const int part = base + n; part < all)
-          load_vector(part < from_rows
-                          ? in_box + static_cast<std::size_t>(rows_before<T>(block + part)) * Shape::part_values
-                          : in_block + static_cast<std::size_t>(part - from_rows) * Shape::column_values,
-                      of[n]);
 #pragma unroll
-      for (int n = 0; n < at_once; ++n)
-#pragma unroll
-        for (int v = 0; v < vector; ++v) sum[v] += of[n][v];
+        for (int v = 0; v < vector; ++v) sum[v] += base + n < all ? of[n][v] : T(0);
     }
     visit(i, j, sum);
   }

@@ -70,7 +70,10 @@ class HalfProduct {
 
   // What this block's boxes give, into global memory. y: by put_y(), rows to a multiple of a block of columns, of
   // zeros.
-  __device__ void multiply(const T* y, bool backwards) {
+  __device__ void multiply(const T* y, bool backwards) { multiply(y, backwards, static_cast<T*>(layout_.parts)); }
+  // Into parts of its own; those of the layout are the first product's.
+  __device__ void multiply(const T* y, bool backwards, T* parts) {
+    parts_ = parts;
     Strip strip = first_strip(backwards), second = strip;
     bool more = advance(second, backwards);
     if (warp_ == half_warps - 1 && lane_ == 0) {
@@ -125,7 +128,7 @@ class HalfProduct {
 
   // This block's rows of W, once all blocks have multiplied.
   __device__ void add_up(T* w_rows) const {
-    for_half_rows<T>(layout_, shared_.owners,
+    for_half_rows<T>(layout_, shared_.owners, static_cast<const T*>(layout_.parts),
                      [&](int i, int j, const auto& values) { put_vector(values, w_rows + i * half_rank + j); });
     __syncthreads();
   }
@@ -262,7 +265,7 @@ class HalfProduct {
       for (int k = 0; k < 4; ++k) put_vector(values + k * vector, to + k * 32 * vector);
       return;
     }
-    T* columns = static_cast<T*>(layout_.parts) + static_cast<std::size_t>(layout_.all_rows) * Shape::part_values +
+    T* columns = parts_ + static_cast<std::size_t>(layout_.all_rows) * Shape::part_values +
                  static_cast<std::size_t>(static_cast<int>(blockIdx.x) + block) * Shape::column_values;
     columns += panel_of(0, side) * Shape::panel_values + (lane_ >> 2);
 #pragma unroll
@@ -292,9 +295,8 @@ class HalfProduct {
     }
     arrive(&shared_.added[warp_]);
     if (warp_ < last) return;
-    T* const part = static_cast<T*>(layout_.parts) +
-                    static_cast<std::size_t>(rows_before<T>(strip.block) + strip.row) * Shape::part_values +
-                    (lane_ >> 2);
+    T* const part =
+        parts_ + static_cast<std::size_t>(rows_before<T>(strip.block) + strip.row) * Shape::part_values + (lane_ >> 2);
 #pragma unroll
     for (int b = 0; b < Shape::strip_boxes; ++b)
       if (b < boxes)
@@ -318,7 +320,7 @@ class HalfProduct {
   const Layout& layout_;
   Shared& shared_;
   int warp_, lane_;
-  T *slots_, *columns_, *y_strips_;
+  T *slots_, *columns_, *y_strips_, *parts_ = nullptr;
   int panels_;
   Strip begin_, last_;  // this block's rows of boxes
   Ahead ahead_;

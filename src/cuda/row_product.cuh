@@ -186,6 +186,10 @@ class RowProduct {
 // How a product is laid out on a device.
 struct Limits {
   int processors = 0, shared_bytes = 0, major = 0;
+
+  bool operator!=(const Limits& other) const {
+    return processors != other.processors || shared_bytes != other.shared_bytes || major != other.major;
+  }
 };
 inline Limits limits_of_device() {
   int device = 0;
