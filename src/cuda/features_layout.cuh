@@ -38,9 +38,10 @@ struct FeaturesLayout {
 __host__ __device__ constexpr int cluster_columns(int rank_blocks, int boxes) {
   return rank_blocks * column_warps * boxes * box_columns;
 }
-// Where W of a cluster lies in memory: as the lanes that hold it write it.
+// Where W of a cluster lies in memory: four rows of a column side by side, then the columns, so that both the lanes
+// that hold it and those that add it up meet whole lines.
 __device__ __forceinline__ int partial_place(int row, int column) {
-  return ((row >> 5) * features_rank + column) * box_columns + (row & 31);
+  return ((row >> 2) * features_rank + column) * 4 + (row & 3);
 }
 
 // Sixteens of rows of a tile: what registers and shared memory hold.
@@ -52,32 +53,31 @@ template <int Boxes>
 constexpr int features_unit_boxes = Boxes <= 2 ? Boxes : Boxes / 2;
 
 // Four rows of a column of W, `row` a multiple of 4, by four lanes side by side, each of which gets one of them: the
-// sum of what all clusters have left of it. By all lanes of a warp.
-__device__ __forceinline__ float finished_row(const FeaturesLayout& layout, int cluster_values, int row, int column,
-                                              bool any) {
+// sum of what all clusters have left of it. By all lanes of a warp; nothing of use where `row` is beyond W.
+__device__ __forceinline__ float finished_row(const FeaturesLayout& layout, int cluster_values, int row, int column) {
   constexpr int lanes = 4, at_once = 17;  // on their way together
   const int lane = static_cast<int>(threadIdx.x) % lanes;
+  if (row >= layout.dim) row = 0;
   double sums[4] = {}, delta_y = 0;
-  if (any) {
 #pragma unroll 8
-    for (int w = 0; w < layout.rank_blocks * column_warps; ++w)
-      delta_y += __ldcg(layout.delta_y + w * features_rank + column);
-    const auto* from = reinterpret_cast<const float4*>(layout.partial + partial_place(row, column));
-    for (int base = lane; base < layout.clusters; base += at_once * lanes) {
-      float4 parts[at_once];
+  for (int w = 0; w < layout.rank_blocks * column_warps; ++w)
+    delta_y += __ldcg(layout.delta_y + w * features_rank + column);
+  const auto* from = reinterpret_cast<const float4*>(layout.partial + partial_place(row, column));
+  for (int first = 0; first < layout.clusters; first += at_once * lanes) {
+    // What may not be there is read elsewhere, and the compiler kept from adding up before all is on its way.
+    float4 parts[at_once];
 #pragma unroll
-      for (int n = 0; n < at_once; ++n) {
-        const int c = base + n * lanes;
-        parts[n] = c < layout.clusters ? __ldcg(from + static_cast<std::size_t>(c) * (cluster_values / 4))
-                                       : float4{0, 0, 0, 0};
-      }
+    for (int n = 0; n < at_once; ++n)
+      parts[n] = __ldcg(from + static_cast<std::size_t>(min(first + n * lanes + lane, layout.clusters - 1)) *
+                                   (cluster_values / 4));
+    __syncwarp();
 #pragma unroll
-      for (int n = 0; n < at_once; ++n) {
-        sums[0] += parts[n].x;
-        sums[1] += parts[n].y;
-        sums[2] += parts[n].z;
-        sums[3] += parts[n].w;
-      }
+    for (int n = 0; n < at_once; ++n) {
+      const bool is_there = first + n * lanes + lane < layout.clusters;
+      sums[0] += is_there ? parts[n].x : 0;
+      sums[1] += is_there ? parts[n].y : 0;
+      sums[2] += is_there ? parts[n].z : 0;
+      sums[3] += is_there ? parts[n].w : 0;
     }
   }
 #pragma unroll
@@ -86,7 +86,7 @@ __device__ __forceinline__ float finished_row(const FeaturesLayout& layout, int 
     sum += __shfl_xor_sync(~0u, sum, 2);
   }
   const double sum = lane < 2 ? (lane == 0 ? sums[0] : sums[1]) : lane == 2 ? sums[2] : sums[3];
-  const double delta = any && row + lane < layout.dim ? __ldg(layout.delta + row + lane) : 0;
+  const double delta = __ldg(layout.delta + min(row + lane, layout.dim - 1));
   return static_cast<float>(layout.factor * sum - layout.total * delta * delta_y);
 }
 

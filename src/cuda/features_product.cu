@@ -46,10 +46,10 @@ constexpr int add_threads = 256;
 __global__ void __launch_bounds__(add_threads)
     add_up_features(const __grid_constant__ FeaturesLayout layout, int cluster_values, const Out<float> out) {
   const int e = static_cast<int>(blockIdx.x) * add_threads + static_cast<int>(threadIdx.x);
-  const int fours = (layout.dim + 3) / 4, four = e / 4, row = 4 * (four % fours), column = four / fours;
-  const bool any = column < static_cast<int>(out.cols);
-  const float w = finished_row(layout, cluster_values, row, column, any);
-  if (any && row + e % 4 < layout.dim) out.data[(row + e % 4) * out.stride + column] = w;
+  const int row = e / 4 / R * 4, column = e / 4 % R;
+  const float w = finished_row(layout, cluster_values, row, column);
+  if (column < static_cast<int>(out.cols) && row + e % 4 < layout.dim)
+    out.data[(row + e % 4) * out.stride + column] = w;
 }
 
 template <int Boxes>
@@ -86,7 +86,7 @@ bool launch_columns(cudaStream_t stream, const Limits& limits, const In<float>& 
   config.attrs = &cluster;
   config.numAttrs = 1;
   check(cudaLaunchKernelEx(&config, kernel, arguments), "launching a sweep over features");
-  const Index lanes = out.cols * over(out.rows, 4) * 4;
+  const Index lanes = R * over(out.rows, 4) * 4;
   add_up_features<<<static_cast<unsigned>(over(lanes, add_threads)), add_threads, 0, stream>>>(arguments.layout,
                                                                                                plan.columns() * R, out);
   check_launch("adding up a sweep over features");

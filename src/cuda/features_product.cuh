@@ -122,13 +122,12 @@ class FeaturesProduct {
 
   // This block's rows of W, once all blocks have made their sweep.
   __device__ void add_up(float* w_rows) {
-    const int values = cluster_columns(layout_.rank_blocks, Boxes) * R, fours = layout_.rows_per_block / 4;
-    const int count = rows();
-    for (int first = 0; first < 4 * fours * R; first += cluster_threads) {
-      const int e = (first + static_cast<int>(threadIdx.x)) / 4, four = 4 * (e % fours), column = e / fours;
+    const int values = cluster_columns(layout_.rank_blocks, Boxes) * R, count = rows();
+    for (int first = 0; first < layout_.rows_per_block * R; first += cluster_threads) {
+      const int e = (first + static_cast<int>(threadIdx.x)) / 4, four = 4 * (e / R), column = e % R;
       const int i = four + static_cast<int>(threadIdx.x) % 4;
-      const float w = finished_row(layout_, values, row(four), column, four < count && column < R);
-      if (i < count && column < R) w_rows[i * R + column] = w;
+      const float w = finished_row(layout_, values, row(four), column);
+      if (i < count) w_rows[i * R + column] = w;
     }
     __syncthreads();
   }
@@ -300,7 +299,7 @@ class FeaturesProduct {
         const auto& of = sums[box][u];
         float* const at = to + partial_place(first_column_ + column, g);
         __stcg(reinterpret_cast<float2*>(at), float2{of[0] * first, of[1] * second});
-        __stcg(reinterpret_cast<float2*>(at + 8 * box_columns), float2{of[2] * first, of[3] * second});
+        __stcg(reinterpret_cast<float2*>(at + 8 * 4), float2{of[2] * first, of[3] * second});
       }
   }
 

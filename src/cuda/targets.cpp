@@ -81,12 +81,18 @@ namespace {
 // Halves, as which a sweep multiplies features, reach to 2^16.
 constexpr int largest_scaled_exponent = 15;
 
-// A power of four that brings numbers up to `largest` to 2^exponent at most, within what floats are; 1 where there is
-// none.
+// A power of four that brings numbers up to `largest` to 2^exponent at most, within what floats are.
 double scale_below(double largest, int exponent) {
-  if (!(largest > 0) || !std::isfinite(largest)) return 1;
   const int power = std::clamp(exponent - 1 - std::ilogb(largest), -126, 126);
   return std::ldexp(1.0, power - (power & 1));
+}
+// Of a column that is nowhere farther from s than `reach`. One that is nowhere apart from it has no part in a product,
+// and Y, which is divided by the scale, none in it: the largest that leaves s c a float.
+double column_scale(double reach, double shift) {
+  constexpr int far_below_overflow = 100;
+  if (!std::isfinite(reach)) return 1;
+  if (reach > 0) return scale_below(reach, largest_scaled_exponent);
+  return shift != 0 ? scale_below(std::abs(shift), far_below_overflow) : scale_below(1, far_below_overflow);
 }
 
 }  // namespace
@@ -136,7 +142,8 @@ FeaturesTarget<Scalar>::FeaturesTarget(Device device, DeviceData<Scalar> feature
   const Vector all = weighted ? Vector(column_sums<Scalar>(state, ColumnSum::centred_square, z, terms)) : squares;
   itspace::Block<Scalar> scale(1, d);
   for (Index j = 0; j < d; ++j)
-    scale(0, j) = static_cast<Scalar>(scale_below(std::sqrt(all(j)) + std::abs(delta(j)), largest_scaled_exponent));
+    scale(0, j) =
+        static_cast<Scalar>(column_scale(std::sqrt(all(j)) + std::abs(delta(j)), static_cast<double>(shift(0, j))));
   column_scale_ = std::make_shared<const Block<Scalar>>(to_device<Scalar>(device_, scale));
 }
 
