@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuda_check [--quick | --features | --batches]: does the device do what the host does, and how fast? One table of
-// agreements, one of times (with --features nothing but its rows of features), one of batches (with --batches nothing
-// else). Needs a driver and nothing else; ends with 0 if all is well,
-// 1 if something is not, 77 if there is no device.
+// cuda_check [--quick | --features | --steps | --batches]: does the device do what the host does, and how fast? One
+// table of agreements, one of times (with --features nothing but its rows of features), one of single steps of both
+// solvers (with --steps nothing else), one of batches (with --batches nothing else). Needs a driver and nothing else;
+// ends with 0 if all is well, 1 if something is not, 77 if there is no device.
 #include <itspace/align.hpp>
 #include <itspace/batch.hpp>
 #include <itspace/cuda/batch.hpp>
@@ -292,6 +292,60 @@ void time_all(const cuda::Device& device, bool quick) {
   time_features<S>(device, quick ? 4096 : 65536, quick ? 256 : 2048);
 }
 
+// Sigma_ij = exp(-|i - j|/40): eigenvalues that decay slowly.
+template <Storage S>
+cuda::Block<S> rough_covariance(const cuda::Device& device, Index dim) {
+  Eigen::VectorXd at(dim);
+  for (Index i = 0; i < dim; ++i) at(i) = std::exp(-double(i) / 40);
+  cuda::Block<S> sigma(device, dim, dim);
+  constexpr Index step = 512;
+  for (Index first = 0; first < dim; first += step) {
+    Block<S> piece(std::min(step, dim - first), dim);
+    for (Index i = 0; i < piece.rows(); ++i)
+      for (Index j = 0; j < dim; ++j) piece(i, j) = static_cast<S>(at(std::abs(first + i - j)));
+    cuda::copy_to_device<S>(device, piece, cuda::View<S>(sigma.data() + first * dim, piece.rows(), dim, dim));
+  }
+  return sigma;
+}
+
+// From one call of on_step to the next, the first two and the last left out: what a step takes in the middle of a run.
+template <Storage S>
+double median_step(const cuda::DenseTarget<S>& target, const cuda::Block<S>& start, Solver solver) {
+  using Clock = std::chrono::steady_clock;
+  AlignOptions options;
+  options.solver = solver;
+  options.steps = 10;
+  std::vector<double> seconds;
+  for (int run = 0; run < 9; ++run) {
+    std::vector<Clock::time_point> at;
+    cuda::align<S>(target, cuda::ConstView<S>(start), options, [&](const Step&, const cuda::ConstView<S>&) {
+      at.push_back(Clock::now());
+      return StepAction::proceed;
+    });
+    for (std::size_t k = 3; run > 0 && k + 1 < at.size(); ++k)
+      seconds.push_back(std::chrono::duration<double>(at[k] - at[k - 1]).count());
+  }
+  if (seconds.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::sort(seconds.begin(), seconds.end());
+  return 1e6 * seconds[seconds.size() / 2];
+}
+
+template <Storage S>
+void time_steps(const cuda::Device& device) {
+  constexpr Index rank = 16;
+  for (const Index d : {2048, 8192})
+    for (const bool rough : {false, true}) {
+      const cuda::DenseTarget<S> target(device,
+                                        rough ? rough_covariance<S>(device, d) : large_covariance<S>(device, d));
+      const cuda::Block<S> start = cuda::align<S>(target, rank, {.steps = 0}).factor;
+      const double paper = median_step<S>(target, start, Solver::paper),
+                   ritz = median_step<S>(target, start, Solver::ritz);
+      std::printf("  %-8s d=%-5td %-8s r=%-4td %10.1f us %10.1f us %8.2f\n", type_name<S>(), d, rough ? "rough" : "1/i",
+                  rank, paper, ritz, ritz / paper);
+      std::fflush(stdout);
+    }
+}
+
 // A batch from memory of the device beside the host's from its own, both with two threads of the host: whole calls.
 template <Storage S>
 void time_batch(const cuda::Device& device, Index count, Index d, Index r) {
@@ -336,7 +390,8 @@ void time_batch(const cuda::Device& device, Index count, Index d, Index r) {
 
 int main(int argc, char** argv) {
   const std::string asked = argc > 1 ? argv[1] : "";
-  const bool quick = asked == "--quick", batches = asked == "--batches", features_only = asked == "--features";
+  const bool quick = asked == "--quick", batches = asked == "--batches", features_only = asked == "--features",
+             steps_only = asked == "--steps";
   if (const std::string why = itspace::cuda::why_no_device(); !why.empty()) {
     std::printf("skipped: %s\n", why.c_str());
     return 77;
@@ -357,6 +412,15 @@ int main(int argc, char** argv) {
         time_features<float>(device, n, d);
       return 0;
     }
+    const auto time_single_steps = [&] {
+      std::printf("\n  %-32s %13s %13s %8s\n", "single steps, host in between", "paper", "ritz", "ratio");
+      time_steps<float>(device);
+      time_steps<double>(device);
+    };
+    if (steps_only) {
+      time_single_steps();
+      return 0;
+    }
     if (!batches) {
       std::printf("\nagainst the host: error and limit\n");
       check_space<float>(device);
@@ -366,6 +430,7 @@ int main(int argc, char** argv) {
       print_heading();
       time_all<float>(device, quick);
       time_all<double>(device, quick);
+      if (!quick) time_single_steps();
     }
     std::printf("\n  batches, whole calls with two threads of the host: the device's and the host's\n");
     for (const Index d : {Index(64), Index(128)})
