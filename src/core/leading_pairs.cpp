@@ -21,8 +21,8 @@ constexpr std::uint64_t start_stream = 3, probe_stream = 4;
 
 // Counted, not measured: a block of fewer columns costs nearly as much as one of eight; below twelve blocks of a
 // quarter of the dimension few spectra converge.
-constexpr Index least_block = 8, least_blocks = 12, probe_cols = 4, first_check = 8;
-constexpr double longest_wait = 4;  // blocks between two looks at the residuals
+constexpr Index least_block = 8, least_blocks = 12, probe_cols = 4, first_look = 8;
+constexpr double longest_wait = 4;  // blocks between two looks
 
 // Half as many columns as pairs: a fifth more blocks than with as many, of half the work each.
 Index narrow_block(Index count) {
@@ -52,10 +52,40 @@ void orthonormalise_beyond(HostSpace<double>& space, const ConstBlockView<double
   }
 }
 
-Block<double> gaussian(Index rows, Index cols, std::uint64_t stream) {
+// Independent entries of any sign; whether they are normal does not matter, and uniform ones are made in a tenth of the
+// time.
+Block<double> scattered(Index rows, Index cols, std::uint64_t stream) {
   Block<double> out(rows, cols);
-  Random(0, stream).fill_normal<double>(out);
+  const Random random(0, stream);
+  for (Index i = 0; i < out.size(); ++i) out.data()[i] = 2 * random.uniform(static_cast<std::uint64_t>(i)) - 1;
   return out;
+}
+
+// For an x with orthonormal columns but for what `all` = [q, x]'x shows, q orthonormal: the coefficients on [q, x] of
+// an orthonormal basis of x beyond q, and what takes the basis back to that, x = q c + basis `back`. `least`: a lower
+// bound of the squared share of a column of length one that is neither q's nor the other columns'.
+struct Beyond {
+  Small turn, back;
+  double least = 0;
+};
+bool beyond(const Small& all, Beyond& out) {
+  const Index cols = all.cols(), inside = all.rows() - cols;
+  const Small c = all.topRows(inside);
+  Small left = all.bottomRows(cols);
+  const SmallVector lengths = left.diagonal().cwiseMax(0.0).cwiseSqrt();
+  if (!(lengths.minCoeff() > 0) || !all.allFinite()) return false;
+  const SmallVector scale = lengths.cwiseInverse();
+  left -= c.transpose() * c;
+  left = scale.asDiagonal() * left * scale.asDiagonal();
+  Small lower;
+  if (!lower_cholesky(left, lower)) return false;
+  const Small inverse = lower_inverse(lower);
+  out.least = 1 / inverse.squaredNorm();
+  out.turn.resize(all.rows(), cols);
+  out.turn.bottomRows(cols) = scale.asDiagonal() * inverse.transpose();
+  out.turn.topRows(inside) = -c * out.turn.bottomRows(cols);
+  out.back = lower.transpose() * lengths.asDiagonal();
+  return std::isfinite(out.least);
 }
 
 class Krylov {
@@ -64,32 +94,32 @@ class Krylov {
       : dim_(dim), count_(count), block_(block), product_(product) {}
 
   std::optional<LeadingPairs> find() {
-    Block<double> next = gaussian(dim_, block_, start_stream);
-    orthonormalise_beyond(space_, q_.leftCols(0), {}, next);
-    Index blocks = 0, check_at = first_check, checked_at = 0;
+    Block<double> start = scattered(dim_, block_, start_stream);
+    orthonormalise_beyond(space_, start.leftCols(0), {}, start);
+    put_next(start);
+    Index blocks = 0, look_at = first_look, looked_at = 0;
     double before = 0;
-    while (next.cols() > 0 && cols_ + next.cols() <= most_cols(dim_)) {
-      if (!append(next)) return std::nullopt;
+    while (next_ > 0 && cols_ + next_ <= most_cols(dim_)) {
+      if (!extend()) return std::nullopt;
       ++blocks;
-      // All of the Gram matrix is kept, so that nothing rests on its being banded.
-      const Index fresh = cols_ - next.cols();
-      next = s_.middleCols(fresh, next.cols());
-      orthonormalise_beyond(space_, q_.leftCols(cols_), h_.block(0, fresh, cols_, next.cols()), next);
-      exhausted_ = next.cols() == 0;
-      if ((blocks < check_at && !exhausted_) || cols_ <= count_) continue;
-      if (!project()) return std::nullopt;
-      if (excess_ <= 1) return nothing_was_missed() ? std::optional(std::move(pairs_)) : std::nullopt;
+      exhausted_ = next_ == 0;
+      if ((blocks < look_at && !exhausted_) || cols_ <= count_) continue;
+      if (!look()) return std::nullopt;
+      if (excess_ <= 1) {
+        if (!measure()) return std::nullopt;
+        if (excess_ <= 1) return nothing_was_missed() ? std::optional(found()) : std::nullopt;
+      }
       // How many blocks are left at the pace so far; Krylov spaces get faster.
       double left = longest_wait;
       if (before > 0) {
-        const double pace = std::log(before / excess_) / static_cast<double>(blocks - checked_at);
+        const double pace = std::log(before / excess_) / static_cast<double>(blocks - looked_at);
         const auto room = static_cast<double>((most_cols(dim_) - cols_) / block_);
         left = pace > 0 ? std::log(excess_) / pace : std::numeric_limits<double>::infinity();
         if (left > 2 * room && cols_ > most_cols(dim_) / 2) return std::nullopt;
       }
       before = excess_;
-      checked_at = blocks;
-      check_at = blocks + static_cast<Index>(std::clamp(0.7 * left, 1.0, longest_wait));
+      looked_at = blocks;
+      look_at = blocks + static_cast<Index>(std::clamp(0.7 * left, 1.0, longest_wait));
     }
     return std::nullopt;
   }
@@ -99,70 +129,139 @@ class Krylov {
   bool may_hide_copies() const { return exhausted_ || alike_; }
 
  private:
-  // Takes x into the space, with its product. False where that is not finite, or there is nothing.
-  bool append(const Block<double>& x) {
-    const Index first = cols_;
-    reserve(first + x.cols());
-    q_.middleCols(first, x.cols()) = x;
-    product_(x, s_.middleCols(first, x.cols()));
-    cols_ += x.cols();
-    auto fresh = s_.middleCols(first, x.cols());
-    if (first == 0) {
-      // By an exact power of two to order one: squares stay in range.
-      const double size = fresh.cwiseAbs().maxCoeff();
-      if (!(size > 0) || !std::isfinite(size)) return false;
-      scale_ = std::ldexp(1.0, -std::ilogb(size));
-      if (!std::isfinite(scale_) || scale_ == 0) return false;
+  // The Krylov space, with the next block after it, and its product: columns [first, first + count).
+  BlockView<double> q(Index first, Index count) { return held_.block(0, first, dim_, count); }
+  BlockView<double> s(Index first, Index count) { return held_.block(dim_, first, dim_, count); }
+
+  // x as the next block.
+  void put_next(const Block<double>& x) {
+    reserve(cols_ + x.cols());
+    next_ = x.cols();
+    q(cols_, next_) = x;
+  }
+
+  // Takes the next block into the space, with its product, and makes the one after it: what of the product is beyond
+  // the space. False where that is not finite, or there is nothing.
+  bool extend() {
+    const Index first = cols_, width = next_;
+    reserve(first + 2 * width);
+    BlockView<double> fresh = s(first, width);
+    product_(q(first, width), fresh);
+    cols_ += width;
+    if (first == 0 && !choose_scale(fresh)) return false;
+    if (scale_ != 1) fresh *= scale_;
+    // In exact arithmetic the product is made of the space's last two blocks and the next. Once these two are taken
+    // off, what lies along the space is rounding, and is taken off by a second round, which is over all of the space:
+    // nothing rests on the projected matrix being banded.
+    const Index local = std::max<Index>(0, first - last_);
+    Small inside, own;
+    const GramRequest<ConstBlockView<double>> requests[] = {{q(local, cols_ - local), fresh, inside},
+                                                            {fresh, own}};
+    space_.grams(requests);
+    if (!inside.allFinite() || !own.allFinite()) return false;
+    norm_ = std::max(norm_, std::sqrt(own.diagonal().maxCoeff()));
+    h_.block(0, first, local, width).setZero();
+    h_.block(local, first, cols_ - local, width) = inside;
+    BlockView<double> x = q(cols_, width);
+    space_.copy(fresh, x);
+    space_.multiply(q(local, cols_ - local), -inside, x, Write::add);
+    if (!orthonormalise_next(width)) {
+      Block<double> careful = fresh;
+      orthonormalise_beyond(space_, q(0, cols_), gram(space_, q(0, cols_), fresh), careful);
+      put_next(careful);
+      back_ = gram(space_, q(cols_, next_), fresh);
     }
-    fresh *= scale_;
-    const Small column = gram(space_, q_.leftCols(cols_), fresh);
-    h_.block(0, first, cols_, x.cols()) = column;
-    h_.block(first, 0, x.cols(), cols_) = column.transpose();
-    norm_ = std::max(norm_, space_.column_norms(fresh).maxCoeff());
-    return column.allFinite();
+    h_.block(first, 0, width, cols_) = h_.block(0, first, cols_, width).transpose();
+    last_ = width;
+    return true;
+  }
+
+  // The columns after the space, to an orthonormal basis of what they are beyond it. False where some are close to
+  // being of it, or of the others.
+  bool orthonormalise_next(Index width) {
+    constexpr double least = 1e-8;
+    const double well_apart = 0.05 / static_cast<double>(width);
+    const BlockView<double> x = q(cols_, width);
+    const Index first = cols_ - width;
+    Beyond made;
+    for (int round = 0; round < 2; ++round) {
+      const Small all = gram(space_, q(0, cols_ + width), x);
+      if (!beyond(all, made) || !(made.least > least)) return false;
+      space_.multiply(q(0, cols_ + width), made.turn, x, Write::assign);
+      if (round == 0) {
+        h_.block(0, first, cols_, width) += all.topRows(cols_);
+        back_ = made.back;
+      } else {
+        back_ = made.back * back_;
+      }
+      if (made.least > well_apart) break;
+    }
+    next_ = width;
+    return true;
+  }
+
+  // To order one by an exact power of two, where squares might not stay in range.
+  bool choose_scale(const BlockView<double>& fresh) {
+    constexpr int in_range = 200;
+    const double size = fresh.cwiseAbs().maxCoeff();
+    if (!(size > 0) || !std::isfinite(size)) return false;
+    if (std::abs(std::ilogb(size)) > in_range) scale_ = std::ldexp(1.0, -std::ilogb(size));
+    return std::isfinite(scale_) && scale_ != 0;
   }
 
   // Most spectra need a part of most_cols. Rows are an odd number of cache lines apart: at a power of two they would
   // all fall on the same few lines of a cache.
   void reserve(Index cols) {
     constexpr Index in_line = 8;
-    if (cols <= q_.cols()) return;
-    const Index lines = (std::max(cols, std::min(most_cols(dim_), std::max(20 * block_, 2 * cols_))) + 7) / in_line;
-    for (Block<double>* held : {&q_, &s_}) {
-      Block<double> larger(dim_, in_line * (lines | 1));
-      if (cols_ > 0) larger.leftCols(cols_) = held->leftCols(cols_);
-      *held = std::move(larger);
+    if (cols <= held_.cols()) return;
+    const Index most = most_cols(dim_) + 2 * block_;
+    const Index lines = (std::max(cols, std::min(most, std::max(20 * block_, 2 * cols_))) + 7) / in_line;
+    Block<double> larger(2 * dim_, in_line * (lines | 1));
+    if (held_.cols() > 0) {
+      space_.copy(q(0, cols_ + next_), larger.block(0, 0, dim_, cols_ + next_));
+      space_.copy(s(0, cols_), larger.block(dim_, 0, dim_, cols_));
     }
-    h_.conservativeResize(q_.cols(), q_.cols());
+    held_ = std::move(larger);
+    h_.conservativeResize(held_.cols(), held_.cols());
   }
 
-  // The Ritz pairs and how far the worst of them is from its limit, in units of it.
-  bool project() {
-    const Small h = h_.topLeftCorner(cols_, cols_);
-    SmallVector theta;
-    Small c;
-    if (!few_leading_eigenpairs(h, count_ + 1, theta, c)) return false;
-    Block<double> v(dim_, c.cols());
-    multiply(space_, q_.leftCols(cols_), c, BlockView<double>(v));
-    Block<double> residual = v * (-theta).asDiagonal();
-    space_.multiply(s_.leftCols(cols_), c, residual, Write::add);
-    const SmallVector lengths = space_.column_norms(residual);
-    norm_ = std::max(norm_, std::abs(theta(0)));
-    const double limit = static_cast<double>(dim_) * eps64 * norm_;
-    excess_ = lengths.head(count_).maxCoeff() / limit;
-    // An eigenvalue lies within `lengths` of the next Ritz value: where it may be among the leading ones, it has to
-    // converge as well.
-    if (theta(count_) + lengths(count_) > theta(count_ - 1)) excess_ = std::max(excess_, lengths(count_) / limit);
-    pairs_ = {theta.head(count_) / scale_, v.leftCols(count_)};
-    // With a margin: a bunch of eigenvalues that close passes for one eigenvalue.
-    for (Index first = 0; first + block_ <= theta.size(); ++first)
-      if (theta(first) - theta(first + block_ - 1) <= 1000 * limit) alike_ = true;
+  // The Ritz pairs in coordinates, and how far the worst of them is from its limit, in units of it: Sigma q = q h +
+  // next [0, back], so that the last coordinates tell.
+  bool look() {
+    if (!few_leading_eigenpairs(h_.topLeftCorner(cols_, cols_), count_ + 1, theta_, c_)) return false;
+    const Small beside = back_ * c_.bottomRows(last_);
+    judge(exhausted_ ? SmallVector(SmallVector::Zero(theta_.size())) : SmallVector(beside.colwise().norm()));
     return std::isfinite(excess_);
   }
 
+  // The same of the vectors themselves, by the products that were kept.
+  bool measure() {
+    v_ = Block<double>(dim_, c_.cols());
+    multiply(space_, q(0, cols_), c_, BlockView<double>(v_));
+    Block<double> residual = v_ * (-theta_).asDiagonal();
+    space_.multiply(s(0, cols_), c_, residual, Write::add);
+    judge(space_.column_norms(residual));
+    const double limit = residual_limit();
+    // With a margin: a bunch of eigenvalues that close passes for one eigenvalue.
+    for (Index first = 0; first + block_ <= theta_.size(); ++first)
+      if (theta_(first) - theta_(first + block_ - 1) <= 1000 * limit) alike_ = true;
+    return std::isfinite(excess_);
+  }
+
+  double residual_limit() const { return static_cast<double>(dim_) * eps64 * norm_; }
+
+  void judge(const SmallVector& lengths) {
+    norm_ = std::max(norm_, std::abs(theta_(0)));
+    const double limit = residual_limit();
+    excess_ = lengths.head(count_).maxCoeff() / limit;
+    // An eigenvalue lies within `lengths` of the next Ritz value: where it may be among the leading ones, it has to
+    // converge as well.
+    if (theta_(count_) + lengths(count_) > theta_(count_ - 1)) excess_ = std::max(excess_, lengths(count_) / limit);
+  }
+
   bool nothing_was_missed() {
-    Block<double> x = gaussian(dim_, probe_cols, probe_stream), image;
-    const Block<double> found(pairs_.vectors);
+    Block<double> x = scattered(dim_, probe_cols, probe_stream), image;
+    const ConstBlockView<double> found = v_.leftCols(count_);
     for (int power = 0; power < 2; ++power) {
       orthonormalise_beyond(space_, found, gram(space_, found, x), x);
       if (x.cols() == 0) return true;
@@ -172,19 +271,27 @@ class Krylov {
     }
     SmallVector values;
     if (!symmetric_eigenvalues(scale_ * gram(space_, x, image), values)) return false;
-    return values(values.size() - 1) <= scale_ * pairs_.values(count_ - 1) + static_cast<double>(dim_) * eps64 * norm_;
+    return values(values.size() - 1) <= theta_(count_ - 1) + residual_limit();
   }
 
-  Index dim_, count_, block_, cols_ = 0;
+  LeadingPairs found() const { return {theta_.head(count_) / scale_, v_.leftCols(count_)}; }
+
+  Index dim_, count_, block_;
   const BlockProduct& product_;
   HostSpace<double> space_;
-  Block<double> q_, s_;  // the Krylov space and its product
+  Block<double> held_;   // q over s
+  Index cols_ = 0;       // of the space
+  Index last_ = 0;       // of its last block
+  Index next_ = 0;       // of the next block
   Small h_;              // q' s
+  Small back_;           // next' s for the last block: all that s has beyond the space
   double scale_ = 1;     // of s
   double norm_ = 0;      // the largest lower bound of ||Sigma|| seen, scaled
   double excess_ = 0;
   bool exhausted_ = false, alike_ = false;
-  LeadingPairs pairs_;
+  SmallVector theta_;  // Ritz values, scaled
+  Small c_;            // their vectors on q
+  Block<double> v_;    // the vectors
 };
 
 }  // namespace
