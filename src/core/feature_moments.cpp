@@ -2,7 +2,6 @@
 #include "core/feature_moments.hpp"
 
 #include "core/lapack.hpp"
-#include "core/leading_pairs.hpp"
 #include "core/require.hpp"
 
 #include <algorithm>
@@ -107,11 +106,6 @@ Dense centred_samples(const ConstBlockView<Scalar>& features, const Moments& mom
   for (Index i = 0; i < features.rows(); ++i)
     out.col(i) = moments.scale_of(i) * (features.row(i).template cast<double>().transpose() - moments.mean);
   return out;
-}
-
-bool may_hold_centred(Index samples, Index dim, Index leading) {
-  constexpr Index most_values = Index(1) << 27;  // 1 GiB
-  return worth_iterating(std::min(samples, dim), leading) && samples <= most_values / dim;
 }
 
 template <Storage Scalar>

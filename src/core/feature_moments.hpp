@@ -43,11 +43,9 @@ Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::Vect
 template <Storage Scalar>
 void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Dense& out);
 
-// All of them, one sample per column: the d x n factor T with T T' = Sigma. It is held only where it is of moderate
-// size and a few leading pairs are all that is wanted of it.
+// All of them, one sample per column: the d x n factor T with T T' = Sigma.
 template <Storage Scalar>
 Dense centred_samples(const ConstBlockView<Scalar>& features, const Moments& moments);
-bool may_hold_centred(Index samples, Index dim, Index leading);
 
 // Their covariance, in double.
 template <Storage Scalar>

@@ -319,8 +319,17 @@ std::optional<LeadingPairs> leading_pairs_of(const ConstBlockView<Scalar>& sigma
   });
 }
 
-std::optional<LeadingPart> leading_part_of(const Dense& factor, Index count) {
+namespace {
+
+bool known_as_squares(const LeadingPairs& found) {
   constexpr double least_share = 1e-6;
+  const Eigen::VectorXd& values = found.values;
+  return values(values.size() - 1) >= least_share * values(0);
+}
+
+}  // namespace
+
+std::optional<LeadingPart> leading_part_of(const Dense& factor, Index count) {
   const bool wide = factor.cols() > factor.rows();
   const Index dim = std::min(factor.rows(), factor.cols());
   // The same memory read by rows is F'.
@@ -335,12 +344,53 @@ std::optional<LeadingPart> leading_part_of(const Dense& factor, Index count) {
       kernels::gemm<double>(kernels::Op::plain, 1, transposed, inner, 0, out);
     }
   });
-  if (!found || !(found->values(count - 1) >= least_share * found->values(0))) return std::nullopt;
+  if (!found || !known_as_squares(*found)) return std::nullopt;
   // F'F v = lambda v: F v is the column of length lambda^(1/2).
   Dense part = wide ? Dense(found->vectors * found->values.cwiseSqrt().asDiagonal()) : Dense(factor * found->vectors);
   return LeadingPart{std::move(found->values), std::move(part)};
 }
 
+template <Storage Scalar>
+std::optional<LeadingPart> leading_part_of_features(const ConstBlockView<Scalar>& features, const Moments& moments,
+                                                    Index count) {
+  const Index n = features.rows(), d = features.cols();
+  const double* mean = moments.mean.data();
+  if (n > d) {
+    const kernels::RowFactors factors{moments.root_scale.data(), moments.root_scale.size() > 1};
+    auto found = leading_pairs(d, count, [&](const ConstBlockView<double>& in, BlockView<double> out) {
+      kernels::squared_gemm<double, Scalar>(features, mean, factors, in, out);  // T T'in
+    });
+    if (!found || !known_as_squares(*found)) return std::nullopt;
+    Dense part = found->vectors * found->values.cwiseSqrt().asDiagonal();
+    return LeadingPart{std::move(found->values), std::move(part)};
+  }
+  const auto scale_rows = [&](BlockView<double> block) {
+    for (Index i = 0; i < n; ++i) block.row(i) *= moments.scale_of(i);
+  };
+  // T = (Z - 1 mu')' diag(root_scale)
+  const auto times = [&](const ConstBlockView<double>& in, BlockView<double> out) {
+    Block<double> scaled = in;
+    scale_rows(scaled);
+    kernels::shifted_gemm<double, Scalar>(kernels::Op::transposed, 1, features, mean, scaled, 0, out);
+  };
+  auto found = leading_pairs(n, count, [&](const ConstBlockView<double>& in, BlockView<double> out) {
+    Block<double> inner(d, in.cols());
+    times(in, inner);
+    kernels::shifted_gemm<double, Scalar>(kernels::Op::plain, 1, features, mean, inner, 0, out);  // T'T in
+    scale_rows(out);
+  });
+  if (!found || !known_as_squares(*found)) return std::nullopt;
+  Block<double> part(d, count);
+  times(Block<double>(found->vectors), part);
+  return LeadingPart{std::move(found->values), Dense(part)};
+}
+
+#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
+  template std::optional<LeadingPart> leading_part_of_features<Scalar>(const ConstBlockView<Scalar>&, \
+                                                                       const Moments&, Index);
+ITSPACE_INSTANTIATE(float)
+ITSPACE_INSTANTIATE(double)
+#undef ITSPACE_INSTANTIATE
 template std::optional<LeadingPairs> leading_pairs_of<float>(const ConstBlockView<float>&, Index);
 template std::optional<LeadingPairs> leading_pairs_of<double>(const ConstBlockView<double>&, Index);
 

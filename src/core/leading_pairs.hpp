@@ -8,6 +8,7 @@
 #include <itspace/block.hpp>
 
 #include "core/dense.hpp"
+#include "core/feature_moments.hpp"
 
 #include <functional>
 #include <optional>
@@ -44,5 +45,10 @@ struct LeadingPart {
   Dense part;
 };
 std::optional<LeadingPart> leading_part_of(const Dense& factor, Index count);
+
+// The same of the centred samples T, T T' = Sigma (feature_moments.hpp), from the features as they lie.
+template <Storage Scalar>
+std::optional<LeadingPart> leading_part_of_features(const ConstBlockView<Scalar>& features, const Moments& moments,
+                                                    Index count);
 
 }  // namespace itspace

@@ -23,9 +23,8 @@ Block<Scalar> start_from_features(const std::type_identity_t<ConstBlockView<Data
   check_rank(rank, d);
   check_finite<Data>(features, "features");
   const Moments moments = gather_moments<Data>(features, weights);
-  if (may_hold_centred(n, d, rank))
-    if (const auto found = leading_part_of(centred_samples<Data>(features, moments), rank))
-      return found->part.template cast<Scalar>();
+  if (const auto found = leading_part_of_features<Data>(features, moments, rank))
+    return found->part.template cast<Scalar>();
   const Dense triangle = features_triangle<Data>(features, moments);
   if (n > d) return leading_part(triangle.transpose(), rank).cast<Scalar>();
   // T = Q R, R = U S V': the leading part of T is T V_r. Chunks of rows of T' are added up in double.

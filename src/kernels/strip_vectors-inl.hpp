@@ -64,15 +64,29 @@ constexpr Index most_cols = most_strip_columns;
 template <class Scalar>
 inline constexpr Index slab_values = strip_rows* most_vectors* static_cast<Index>(HWY_LANES(Scalar));
 
-// Rows of a strip that is to be multiplied: where they lie, and where those of the strip after it do, which are asked
-// for meanwhile (null: they are in cache).
+// The rows after a strip, which are asked for while it is multiplied (null: they are in cache), in bytes: of another
+// type than the strip where it is a copy.
+struct RowsAhead {
+  const char* data = nullptr;
+  Index stride = 0, value = 0;
+
+  template <class Data>
+  static HWY_INLINE RowsAhead at(const Data* data, Index stride) {
+    constexpr auto value = static_cast<Index>(sizeof(Data));
+    return {reinterpret_cast<const char*>(data), stride * value, value};
+  }
+};
+
+// Rows of a strip that is to be multiplied: where they lie, and what comes after.
 template <class Scalar>
 struct Strip {
   const Scalar* data;
   Index stride;
-  const Scalar* next = nullptr;
+  RowsAhead next = {};
 
-  HWY_INLINE Strip from_row(Index i) const { return {data + i * stride, stride, next ? next + i * stride : nullptr}; }
+  HWY_INLINE Strip from_row(Index i) const {
+    return {data + i * stride, stride, {next.data ? next.data + i * next.stride : nullptr, next.stride, next.value}};
+  }
 };
 
 // Value (i, k) of rows that lie `stride` apart, of which `a` is the first and `a4` the fifth, both moved to column k:
@@ -88,9 +102,10 @@ template <int Rows, class Scalar, class Visit>
 HWY_INLINE void for_each_column(const Strip<Scalar>& strip, Index count, Visit visit) {
   constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
   for (Index k = 0; k < count;) {
-    if (strip.next != nullptr) {
+    if (strip.next.data != nullptr) {
+      const char* line_ahead = strip.next.data + k * strip.next.value;
 #pragma GCC unroll 8
-      for (int i = 0; i < Rows; ++i) __builtin_prefetch(strip.next + i * strip.stride + k, 0, 2);
+      for (int i = 0; i < Rows; ++i) __builtin_prefetch(line_ahead + i * strip.next.stride, 0, 2);
     }
     for (const Index end = std::min(count, k + line); k < end; ++k) visit(k);
   }
@@ -273,6 +288,13 @@ struct StripBuffer {
   alignas(64) Scalar values[strip_rows * most_tile_cols];
 };
 
+// The strip after the one at `row`, from column `left` on, where all of its rows are there.
+template <class Scalar, class Data>
+HWY_INLINE RowsAhead rows_ahead(const WideRows<Scalar, Data>& a, Index row, Index left) {
+  if (row + 2 * strip_rows > a.count) return {};
+  return RowsAhead::at(a.data + (row + strip_rows) * a.stride + left, a.stride);
+}
+
 // Columns [left, right) of the strip of rows [row, row + rows), converted and shifted into `buffer`; rows that are not
 // there are zero.
 template <class Scalar, class Data>
@@ -286,10 +308,6 @@ HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row
       continue;
     }
     const Data* HWY_RESTRICT from = a.data + (row + i) * a.stride + left;
-    if (row + strip_rows + i < a.count) {
-      constexpr Index line = 64 / static_cast<Index>(sizeof(Data));
-      for (Index k = 0; k < count; k += line) __builtin_prefetch(from + strip_rows * a.stride + k, 0, 2);
-    }
     if (a.shift != nullptr) {
       const Scalar* HWY_RESTRICT shift = a.shift + left;
       for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
@@ -297,7 +315,7 @@ HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row
       for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
     }
   }
-  return {buffer, count};
+  return {buffer, count, rows_ahead(a, row, left)};
 }
 
 template <class Scalar, class Data>
@@ -306,8 +324,7 @@ HWY_INLINE bool may_stay(const WideRows<Scalar, Data>& a, Index rows) {
 }
 template <class Scalar, class Data>
 HWY_INLINE Strip<Data> strip_as_it_lies(const WideRows<Scalar, Data>& a, Index row, Index left) {
-  const Data* from = a.data + row * a.stride + left;
-  return {from, a.stride, row + 2 * strip_rows <= a.count ? from + strip_rows * a.stride : nullptr};
+  return {a.data + row * a.stride + left, a.stride, rows_ahead(a, row, left)};
 }
 
 // As it lies where it can be.
