@@ -295,6 +295,17 @@ HWY_INLINE RowsAhead rows_ahead(const WideRows<Scalar, Data>& a, Index row, Inde
   return RowsAhead::at(a.data + (row + strip_rows) * a.stride + left, a.stride);
 }
 
+// to = from - shift, or from where there is no shift, converted.
+template <class Scalar, class Data>
+HWY_INLINE void copy_row(const Data* HWY_RESTRICT from, const Scalar* HWY_RESTRICT shift, Index count,
+                         Scalar* HWY_RESTRICT to) {
+  if (shift != nullptr) {
+    for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
+  } else {
+    for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
+  }
+}
+
 // Columns [left, right) of the strip of rows [row, row + rows), converted and shifted into `buffer`; rows that are not
 // there are zero.
 template <class Scalar, class Data>
@@ -307,13 +318,7 @@ HWY_INLINE Strip<Scalar> copied_strip(const WideRows<Scalar, Data>& a, Index row
       std::fill_n(to, count, Scalar(0));
       continue;
     }
-    const Data* HWY_RESTRICT from = a.data + (row + i) * a.stride + left;
-    if (a.shift != nullptr) {
-      const Scalar* HWY_RESTRICT shift = a.shift + left;
-      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
-    } else {
-      for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
-    }
+    copy_row(a.data + (row + i) * a.stride + left, a.shift ? a.shift + left : nullptr, count, to);
   }
   return {buffer, count, rows_ahead(a, row, left)};
 }

@@ -2,6 +2,7 @@
 #include "kernels/strips.hpp"
 
 #include "kernels/instruction_sets.hpp"
+#include "kernels/scratch.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/strips.cpp"
@@ -111,16 +112,19 @@ struct GroupProducts {
   alignas(64) Scalar values[group_rows * most_cols];
 };
 
-// products = a(rows [row, row + rows)) y.
+// products = a(rows [row, row + rows)) y. `ahead`: rows to ask for meanwhile, if others than those after each strip.
 template <class Scalar, class Data>
 HWY_INLINE void group_dots(const WideRows<Scalar, Data>& a, Index row, Index rows, const Scalar* y, Index cols,
-                           Index step, StripBuffer<Scalar>& buffer, GroupProducts<Scalar>& products) {
+                           Index step, StripBuffer<Scalar>& buffer, GroupProducts<Scalar>& products,
+                           const RowsAhead& ahead = {}) {
   const Index padded = slab_widths<Scalar>.padded(cols);
   std::fill_n(products.values, group_rows * padded, Scalar(0));
   for (Index left = 0; left < a.cols; left += step) {
     const Index right = std::min(a.cols, left + step);
     for (Index at = 0; at < rows; at += strip_rows) {
-      const Strip<Scalar> strip = strip_of(a, row + at, std::min(strip_rows, rows - at), left, right, buffer.values);
+      Strip<Scalar> strip = strip_of(a, row + at, std::min(strip_rows, rows - at), left, right, buffer.values);
+      if (ahead.data != nullptr)
+        strip.next = {ahead.data + at * ahead.stride + left * ahead.value, ahead.stride, ahead.value};
       for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
         constexpr Index width = decltype(shape)::width;
         strip_dots<decltype(shape)>(strip, y + first * a.cols + left * width, right - left,
@@ -128,6 +132,15 @@ HWY_INLINE void group_dots(const WideRows<Scalar, Data>& a, Index row, Index row
       });
     }
   }
+}
+
+// Rows [row, row + rows) converted and shifted, for both products of a group.
+template <class Scalar, class Data>
+WideRows<Scalar, Scalar> copied_group(const WideRows<Scalar, Data>& a, Index row, Index rows, Index stride,
+                                      Scalar* HWY_RESTRICT to) {
+  for (Index i = 0; i < rows; ++i)
+    copy_row(a.data + (row + i) * a.stride, a.shift, a.cols, to + i * stride);
+  return {to, stride, rows, a.cols};
 }
 
 // w += a(rows [row, row + rows), columns [left, right))' products.
@@ -204,10 +217,26 @@ void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scal
   const Index step = tile_cols_for<Scalar>(slab_widths<Scalar>.padded(cols));
   // Rows that are still in the second-level cache when they are read again.
   constexpr Index cached = (Index(1) << 20) / static_cast<Index>(sizeof(Data));
-  const Index at_once = std::clamp(cached / a.cols / strip_rows * strip_rows, strip_rows, group_rows);
+  const bool copies = a.shift != nullptr || !std::same_as<Scalar, Data>;
+  const Index most_rows = copies ? group_rows / 2 : group_rows;
+  const Index at_once = std::clamp(cached / a.cols / strip_rows * strip_rows, strip_rows, most_rows);
+  // The copies' rows are an odd number of cache lines apart.
+  constexpr Index line = 64 / static_cast<Index>(sizeof(Scalar));
+  const Index stride = ((a.cols + line - 1) / line | 1) * line;
+  const bool copied = copies && at_once * stride <= cached;
+  Scalar* const aside = copied ? thread_scratch<Scalar, Scratch::rows_aside>(at_once * stride) : nullptr;
   for (Index row = begin; row < end; row += at_once) {
     const Index rows = std::min(at_once, end - row);
-    group_dots(a, row, rows, y, cols, step, buffer, products);
+    WideRows<Scalar, Scalar> group{};
+    if (copied) {
+      group = copied_group(a, row, rows, stride, aside);
+      const Index next = row + at_once;
+      const RowsAhead ahead =
+          next + at_once <= end ? RowsAhead::at(a.data + next * a.stride, a.stride) : RowsAhead();
+      group_dots(group, 0, rows, y, cols, step, buffer, products, ahead);
+    } else {
+      group_dots(a, row, rows, y, cols, step, buffer, products);
+    }
     for_each_slab<Scalar>(cols, [&](auto shape, Index first) HWY_ATTR {
       constexpr Index width = decltype(shape)::width;
       for (Index i = 0; i < rows; ++i) {
@@ -217,7 +246,11 @@ void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scal
         for (Index j = 0; j < width; ++j) p[j] = p[j] * factor * factor;
       }
     });
-    group_outer(a, row, rows, 0, a.cols, products, cols, step, buffer, w);
+    if (copied) {
+      group_outer(group, 0, rows, 0, a.cols, products, cols, step, buffer, w);
+    } else {
+      group_outer(a, row, rows, 0, a.cols, products, cols, step, buffer, w);
+    }
   }
 }
 
