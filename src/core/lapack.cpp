@@ -243,7 +243,7 @@ bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vecto
 
 bool few_leading_eigenpairs(const Small& a, Index count, SmallVector& values, Small& vectors) {
   constexpr double largest = 1e100, smallest = 1e-100;
-  constexpr Index most = 256;
+  constexpr Index most = 768;
   const Index n = a.rows();
   count = std::min(count, n);
   const double size = kernels::largest_entry(a);

@@ -7,6 +7,7 @@
 #include "core/lapack.hpp"
 #include "core/subspace.hpp"
 #include "kernels/block_ops.hpp"
+#include "kernels/scratch.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +20,13 @@ namespace {
 constexpr double eps64 = std::numeric_limits<double>::epsilon();
 constexpr std::uint64_t start_stream = 3, probe_stream = 4;
 
-// Counted, not measured: a block of fewer columns costs nearly as much as one of eight; below twelve blocks of a
-// quarter of the dimension few spectra converge.
+// A block of fewer columns costs nearly as much as one of eight; below twelve blocks of a quarter of the dimension few
+// spectra converge.
 constexpr Index least_block = 8, least_blocks = 12, probe_cols = 4, first_look = 8;
-constexpr double longest_wait = 4;  // blocks between two looks
+// Blocks between two looks, which cost more the larger the space is.
+double longest_wait(Index blocks) {
+  return std::max(6.0, 0.25 * static_cast<double>(blocks));
+}
 
 // Half as many columns as pairs: a fifth more blocks than with as many, of half the work each.
 Index narrow_block(Index count) {
@@ -32,8 +36,9 @@ Index narrow_block(Index count) {
 Index wide_block(Index count) {
   return std::max(count, least_block);
 }
+// Spectra without a fall, such as noise has, need a little more than a quarter of the dimension.
 Index most_cols(Index dim) {
-  return dim / 4;
+  return dim / 3;
 }
 
 // x <- an orthonormal basis of what x has beyond the orthonormal q, where q'x is known. Twice: the second round takes
@@ -110,7 +115,7 @@ class Krylov {
         if (excess_ <= 1) return nothing_was_missed() ? std::optional(found()) : std::nullopt;
       }
       // How many blocks are left at the pace so far; Krylov spaces get faster.
-      double left = longest_wait;
+      double left = longest_wait(blocks);
       if (before > 0) {
         const double pace = std::log(before / excess_) / static_cast<double>(blocks - looked_at);
         const auto room = static_cast<double>((most_cols(dim_) - cols_) / block_);
@@ -119,7 +124,7 @@ class Krylov {
       }
       before = excess_;
       looked_at = blocks;
-      look_at = blocks + static_cast<Index>(std::clamp(0.7 * left, 1.0, longest_wait));
+      look_at = blocks + static_cast<Index>(std::clamp(0.7 * left, 1.0, longest_wait(blocks)));
     }
     return std::nullopt;
   }
@@ -130,8 +135,8 @@ class Krylov {
 
  private:
   // The Krylov space, with the next block after it, and its product: columns [first, first + count).
-  BlockView<double> q(Index first, Index count) { return held_.block(0, first, dim_, count); }
-  BlockView<double> s(Index first, Index count) { return held_.block(dim_, first, dim_, count); }
+  BlockView<double> q(Index first, Index count) { return {held_ + first, dim_, count, room_}; }
+  BlockView<double> s(Index first, Index count) { return {held_ + dim_ * room_ + first, dim_, count, room_}; }
 
   // x as the next block.
   void put_next(const Block<double>& x) {
@@ -155,8 +160,7 @@ class Krylov {
     // nothing rests on the projected matrix being banded.
     const Index local = std::max<Index>(0, first - last_);
     Small inside, own;
-    const GramRequest<ConstBlockView<double>> requests[] = {{q(local, cols_ - local), fresh, inside},
-                                                            {fresh, own}};
+    const GramRequest<ConstBlockView<double>> requests[] = {{q(local, cols_ - local), fresh, inside}, {fresh, own}};
     space_.grams(requests);
     if (!inside.allFinite() || !own.allFinite()) return false;
     norm_ = std::max(norm_, std::sqrt(own.diagonal().maxCoeff()));
@@ -166,10 +170,12 @@ class Krylov {
     space_.copy(fresh, x);
     space_.multiply(q(local, cols_ - local), -inside, x, Write::add);
     if (!orthonormalise_next(width)) {
+      const Small whole = gram(space_, q(0, cols_), fresh);
       Block<double> careful = fresh;
-      orthonormalise_beyond(space_, q(0, cols_), gram(space_, q(0, cols_), fresh), careful);
+      orthonormalise_beyond(space_, q(0, cols_), whole, careful);
       put_next(careful);
-      back_ = gram(space_, q(cols_, next_), fresh);
+      h_.block(0, first, cols_, width) = whole;
+      back_ = gram(space_, q(cols_, next_), s(first, width));
     }
     h_.block(first, 0, width, cols_) = h_.block(0, first, cols_, width).transpose();
     last_ = width;
@@ -210,19 +216,30 @@ class Krylov {
   }
 
   // Most spectra need a part of most_cols. Rows are an odd number of cache lines apart: at a power of two they would
-  // all fall on the same few lines of a cache.
+  // all fall on the same few lines of a cache. A space of usual size lies in memory that the thread keeps: blank memory
+  // of the system's costs as much as two products.
   void reserve(Index cols) {
-    constexpr Index in_line = 8;
-    if (cols <= held_.cols()) return;
+    constexpr Index in_line = 8, most_kept = Index(1) << 21;
+    if (cols <= room_) return;
     const Index most = most_cols(dim_) + 2 * block_;
     const Index lines = (std::max(cols, std::min(most, std::max(20 * block_, 2 * cols_))) + 7) / in_line;
-    Block<double> larger(2 * dim_, in_line * (lines | 1));
-    if (held_.cols() > 0) {
-      space_.copy(q(0, cols_ + next_), larger.block(0, 0, dim_, cols_ + next_));
-      space_.copy(s(0, cols_), larger.block(dim_, 0, dim_, cols_));
+    const Index room = in_line * (lines | 1);
+    Block<double> larger;
+    double* to = nullptr;
+    if (room_ == 0 && 2 * dim_ * room <= most_kept) {
+      to = kernels::thread_scratch<double, kernels::Scratch::krylov>(2 * dim_ * room);
+    } else {
+      larger = Block<double>(2 * dim_, room);
+      to = larger.data();
     }
-    held_ = std::move(larger);
-    h_.conservativeResize(held_.cols(), held_.cols());
+    if (room_ > 0) {
+      space_.copy(q(0, cols_ + next_), BlockView<double>(to, dim_, cols_ + next_, room));
+      space_.copy(s(0, cols_), BlockView<double>(to + dim_ * room, dim_, cols_, room));
+    }
+    held_ = to;
+    room_ = room;
+    own_ = std::move(larger);
+    h_.conservativeResize(room_, room_);
   }
 
   // The Ritz pairs in coordinates, and how far the worst of them is from its limit, in units of it: Sigma q = q h +
@@ -279,14 +296,16 @@ class Krylov {
   Index dim_, count_, block_;
   const BlockProduct& product_;
   HostSpace<double> space_;
-  Block<double> held_;   // q over s
-  Index cols_ = 0;       // of the space
-  Index last_ = 0;       // of its last block
-  Index next_ = 0;       // of the next block
-  Small h_;              // q' s
-  Small back_;           // next' s for the last block: all that s has beyond the space
-  double scale_ = 1;     // of s
-  double norm_ = 0;      // the largest lower bound of ||Sigma|| seen, scaled
+  double* held_ = nullptr;  // q over s, in rows of room_ values
+  Block<double> own_;       // where they are not in scratch
+  Index room_ = 0;
+  Index cols_ = 0;    // of the space
+  Index last_ = 0;    // of its last block
+  Index next_ = 0;    // of the next block
+  Small h_;           // q' s
+  Small back_;        // next' s for the last block: all that s has beyond the space
+  double scale_ = 1;  // of s
+  double norm_ = 0;   // the largest lower bound of ||Sigma|| seen, scaled
   double excess_ = 0;
   bool exhausted_ = false, alike_ = false;
   SmallVector theta_;  // Ritz values, scaled
@@ -297,7 +316,7 @@ class Krylov {
 }  // namespace
 
 bool worth_iterating(Index dim, Index count) {
-  return count >= 1 && least_blocks * wide_block(count) <= most_cols(dim);
+  return count >= 1 && least_blocks * wide_block(count) <= dim / 4;
 }
 
 std::optional<LeadingPairs> leading_pairs(Index dim, Index count, const BlockProduct& product) {
@@ -385,9 +404,9 @@ std::optional<LeadingPart> leading_part_of_features(const ConstBlockView<Scalar>
   return LeadingPart{std::move(found->values), Dense(part)};
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                             \
-  template std::optional<LeadingPart> leading_part_of_features<Scalar>(const ConstBlockView<Scalar>&, \
-                                                                       const Moments&, Index);
+#define ITSPACE_INSTANTIATE(Scalar)                                                                                   \
+  template std::optional<LeadingPart> leading_part_of_features<Scalar>(const ConstBlockView<Scalar>&, const Moments&, \
+                                                                       Index);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)
 #undef ITSPACE_INSTANTIATE

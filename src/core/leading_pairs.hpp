@@ -27,10 +27,10 @@ using BlockProduct = std::function<void(const ConstBlockView<double>& in, BlockV
 bool worth_iterating(Index dim, Index count);
 
 // The `count` largest pairs, each with ||Sigma v - theta v|| <= d eps ||Sigma||, which is what LAPACK promises; nothing
-// where they are not worth_iterating, are not found within d/4 columns, or may not be the largest. That they are is
+// where they are not worth_iterating, are not found within d/3 columns, or may not be the largest. That they are is
 // checked three times: as many columns as pairs begin the space, unless fewer found no eigenvalue that often; the next
 // Ritz value has converged too, or as far as it takes to stay below them; and random columns outside of them show,
-// after a power step, no larger Rayleigh quotient. The work of giving up is about 0.4 of the eigendecomposition.
+// after a power step, no larger Rayleigh quotient. The work of giving up is about a third of the eigendecomposition.
 std::optional<LeadingPairs> leading_pairs(Index dim, Index count, const BlockProduct& product);
 
 // The same of a covariance that is spelled out. @pre square and finite.

@@ -11,9 +11,9 @@ namespace itspace {
 
 namespace {
 
-// Large blocks ask for large pages, as NumPy does: the system takes a microsecond for each page of 4 KiB that is touched
-// for the first time, which is as long as a product takes that reads it once. The last page is made whole where little
-// is wasted.
+// Large blocks ask for large pages, as NumPy does: the system takes a microsecond for each page of 4 KiB that is
+// touched for the first time, which is as long as a product takes that reads it once. The last page is made whole where
+// little is wasted.
 constexpr std::size_t large_page = std::size_t(1) << 21, worth_large_pages = 2 * large_page, wasted_share = 8;
 
 std::size_t whole(std::size_t bytes, std::size_t unit) {

@@ -26,6 +26,7 @@ enum class Scratch {
   jacobi_columns,
   lane_matrices,
   eigenpairs,
+  krylov,
   inner
 };
 

@@ -138,8 +138,7 @@ HWY_INLINE void group_dots(const WideRows<Scalar, Data>& a, Index row, Index row
 template <class Scalar, class Data>
 WideRows<Scalar, Scalar> copied_group(const WideRows<Scalar, Data>& a, Index row, Index rows, Index stride,
                                       Scalar* HWY_RESTRICT to) {
-  for (Index i = 0; i < rows; ++i)
-    copy_row(a.data + (row + i) * a.stride, a.shift, a.cols, to + i * stride);
+  for (Index i = 0; i < rows; ++i) copy_row(a.data + (row + i) * a.stride, a.shift, a.cols, to + i * stride);
   return {to, stride, rows, a.cols};
 }
 
@@ -231,8 +230,7 @@ void squared(const WideRows<Scalar, Data>& a, Index begin, Index end, const Scal
     if (copied) {
       group = copied_group(a, row, rows, stride, aside);
       const Index next = row + at_once;
-      const RowsAhead ahead =
-          next + at_once <= end ? RowsAhead::at(a.data + next * a.stride, a.stride) : RowsAhead();
+      const RowsAhead ahead = next + at_once <= end ? RowsAhead::at(a.data + next * a.stride, a.stride) : RowsAhead();
       group_dots(group, 0, rows, y, cols, step, buffer, products, ahead);
     } else {
       group_dots(a, row, rows, y, cols, step, buffer, products);

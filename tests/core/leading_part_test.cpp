@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,7 @@ std::vector<Named> spectra() {
           {"ten nearly alike", ten_and_a_tail(1e-14)},
           {"ten close", ten_and_a_tail(1e-11)},
           {"close pairs", from([](double i) { return std::pow(0.8, std::floor(i / 2)) * (1 - 1e-9 * i); })},
+          {"noise", from([](double i) { return std::pow(1 + 0.8 * std::cos(std::numbers::pi * (i + 0.5) / dim), 2); })},
           {"of rank 5", from([](double i) { return i < 5 ? 1 / (i + 1) : 0.0; })},
           {"of rank 1", from([](double i) { return i < 1 ? 1.0 : 0.0; })}};
 }
