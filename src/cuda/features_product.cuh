@@ -297,9 +297,12 @@ class FeaturesProduct {
         const int column = box * box_columns + 8 * u + 2 * t;
         const float first = inverse_scale(scale_[column]), second = inverse_scale(scale_[column + 1]);
         const auto& of = sums[box][u];
-        float* const at = to + partial_place(first_column_ + column, g);
-        __stcg(reinterpret_cast<float2*>(at), float2{of[0] * first, of[1] * second});
-        __stcg(reinterpret_cast<float2*>(at + 8 * 4), float2{of[2] * first, of[3] * second});
+        const auto leave = [&](int of_y, float a, float b) {
+          float* const at = to + partial_place(first_column_ + column, of_y);
+          __stcg(reinterpret_cast<float2*>(at), float2{a * first, b * second});
+        };
+        leave(g, of[0], of[1]);
+        leave(g + 8, of[2], of[3]);
       }
   }
 
