@@ -169,12 +169,12 @@ namespace {
   }
   for (int i = of.thread; i < PolynomialLists::lists * PolynomialLists::most; i += cluster_threads)
     shared.polynomials[0][i] = arguments.polynomials.of[0][i];
-  // Nothing is dated yet.
+  // Nothing is dated yet. (Both halves: what is looked at is read whole, and initcheck names what was not written.)
   for (Spoken::Place& place : spoken.places)
     for (int v = of.thread; v < Spoken::values; v += cluster_threads) {
-      place.parts[v][of.block].date = 0;
+      place.parts[v][of.block] = {0, 0};
       if (v % of.blocks == of.block)
-        for (Dated(&copy)[Spoken::values] : place.sums) copy[v].date = 0;
+        for (Dated(&copy)[Spoken::values] : place.sums) copy[v] = {0, 0};
     }
   if (of.thread < 4) spoken.rows_made[of.block][of.thread] = 0;
   {
