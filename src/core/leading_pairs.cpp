@@ -177,7 +177,9 @@ class Krylov {
       h_.block(0, first, cols_, width) = whole;
       back_ = gram(space_, q(cols_, next_), s(first, width));
     }
-    h_.block(first, 0, width, cols_) = h_.block(0, first, cols_, width).transpose();
+    h_.block(first, 0, width, first) = h_.block(0, first, first, width).transpose();
+    const Small between = h_.block(first, first, width, width);
+    h_.block(first, first, width, width) = 0.5 * (between + between.transpose());
     last_ = width;
     return true;
   }
