@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/feature_moments.hpp"
 
+#include <itspace/threads.hpp>
+
+#include "kernels/pool.hpp"
+
 #include "core/lapack.hpp"
 #include "core/require.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace itspace {
 namespace {
@@ -17,12 +24,34 @@ Index stacked_rows(Index cols) {
   return std::clamp<Index>((Index(1) << 24) / std::max<Index>(cols, 1), 64, 4 * cols + 64);
 }
 
-// R <- triangle of [R; rows].
-void stack(Dense& triangle, const Dense& rows) {
-  Dense stacked(triangle.rows() + rows.rows(), rows.cols());
+// R <- triangle of [R; rows], rows by fill(block).
+template <class Fill>
+void stack(Dense& triangle, Index rows, Index cols, const Fill& fill) {
+  Dense stacked(triangle.rows() + rows, cols);
   stacked.topRows(triangle.rows()) = triangle;
-  stacked.bottomRows(rows.rows()) = rows;
+  fill(stacked.bottomRows(rows));
   triangle = qr_triangle(stacked);
+}
+
+// The triangle of centred rows [begin, end), some at a time.
+template <Storage Scalar>
+Dense triangle_of_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index begin, Index end) {
+  const Index d = features.cols(), step = stacked_rows(d);
+  Dense triangle(0, d);
+  for (Index first = begin; first < end; first += step)
+    stack(triangle, std::min(step, end - first), d,
+          [&](Eigen::Ref<Dense> rows) { centred_rows<Scalar>(features, moments, first, rows); });
+  return triangle;
+}
+
+// How many triangles of rows are made side by side, each by one thread of ours with one of BLAS's: as many as there are
+// threads, where each has so many rows that one triangle more is little work, and within a bound on the scratch.
+// (BLAS's own threads wait for each other in every panel of a factorisation: on a busy machine for a time slice each.)
+Index triangles_at_once(Index n, Index d) {
+  constexpr Index most_values = Index(1) << 26;  // 512 MiB
+  if (!kernels::OneBlasThread::is_to_be_had()) return 1;
+  const Index worth_it = n / (8 * d), within_memory = most_values / ((stacked_rows(d) + d) * d);
+  return std::clamp<Index>(std::min(worth_it, within_memory), 1, threads());
 }
 
 }  // namespace
@@ -93,7 +122,7 @@ Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::Vect
 }
 
 template <Storage Scalar>
-void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Dense& out) {
+void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Eigen::Ref<Dense> out) {
   for (Index i = 0; i < out.rows(); ++i) {
     out.row(i) = features.row(first + i).template cast<double>() - moments.mean.transpose();
     out.row(i) *= moments.scale_of(first + i);
@@ -124,35 +153,49 @@ Dense features_covariance(const ConstBlockView<Scalar>& features, const Moments&
 template <Storage Scalar>
 Dense features_triangle(const ConstBlockView<Scalar>& features, const Moments& moments) {
   const Index n = features.rows(), d = features.cols();
-  Dense triangle(0, std::min(n, d)), rows;
   if (n > d) {
-    const Index step = stacked_rows(d);
-    for (Index first = 0; first < n; first += step) {
-      rows.resize(std::min(step, n - first), d);
-      centred_rows<Scalar>(features, moments, first, rows);
-      stack(triangle, rows);
+    const Index parts = triangles_at_once(n, d);
+    if (parts == 1) return triangle_of_rows<Scalar>(features, moments, 0, n);
+    std::vector<Dense> triangles(static_cast<std::size_t>(parts));
+    std::vector<std::exception_ptr> errors(static_cast<std::size_t>(parts));
+    {
+      const kernels::OneBlasThread blas;
+      kernels::run_parts(parts, [&](Index part) {
+        const auto range = kernels::part_of(n, parts, part);
+        const auto at = static_cast<std::size_t>(part);
+        try {
+          triangles[at] = triangle_of_rows<Scalar>(features, moments, range.begin, range.end);
+        } catch (...) {
+          errors[at] = std::current_exception();
+        }
+      });
+      for (const std::exception_ptr& error : errors)
+        if (error) std::rethrow_exception(error);
+      for (Index part = 1; part < parts; ++part)
+        stack(triangles[0], d, d, [&](Eigen::Ref<Dense> rows) { rows = triangles[static_cast<std::size_t>(part)]; });
     }
-  } else {
-    // The rows of T are the centred columns of the features.
-    const Index step = stacked_rows(n);
-    for (Index first = 0; first < d; first += step) {
-      const Index count = std::min(step, d - first);
-      rows.resize(count, n);
+    return std::move(triangles[0]);
+  }
+  // The rows of T are the centred columns of the features.
+  Dense triangle(0, n);
+  const Index step = stacked_rows(n);
+  for (Index first = 0; first < d; first += step) {
+    const Index count = std::min(step, d - first);
+    stack(triangle, count, n, [&](Eigen::Ref<Dense> rows) {
       for (Index i = 0; i < n; ++i)
         rows.col(i) = moments.scale_of(i) * (features.row(i).segment(first, count).template cast<double>().transpose() -
                                              moments.mean.segment(first, count));
-      stack(triangle, rows);
-    }
+    });
   }
   return triangle;
 }
 
-#define ITSPACE_INSTANTIATE(Scalar)                                                                          \
-  template Eigen::VectorXd mean_about<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&); \
-  template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);            \
-  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Dense&);          \
-  template Dense centred_samples<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                     \
-  template Dense features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                 \
+#define ITSPACE_INSTANTIATE(Scalar)                                                                            \
+  template Eigen::VectorXd mean_about<Scalar>(const ConstBlockView<Scalar>&, Index, const Eigen::VectorXd&);   \
+  template Moments gather_moments<Scalar>(const ConstBlockView<Scalar>&, const Eigen::VectorXd&);              \
+  template void centred_rows<Scalar>(const ConstBlockView<Scalar>&, const Moments&, Index, Eigen::Ref<Dense>); \
+  template Dense centred_samples<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                       \
+  template Dense features_covariance<Scalar>(const ConstBlockView<Scalar>&, const Moments&);                   \
   template Dense features_triangle<Scalar>(const ConstBlockView<Scalar>&, const Moments&);
 ITSPACE_INSTANTIATE(float)
 ITSPACE_INSTANTIATE(double)

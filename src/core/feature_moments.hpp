@@ -41,7 +41,7 @@ Moments gather_moments(const ConstBlockView<Scalar>& features, const Eigen::Vect
 
 // Rows [first, first + out.rows()) of (Z - 1 mu') diag(root_scale), in double.
 template <Storage Scalar>
-void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Dense& out);
+void centred_rows(const ConstBlockView<Scalar>& features, const Moments& moments, Index first, Eigen::Ref<Dense> out);
 
 // All of them, one sample per column: the d x n factor T with T T' = Sigma.
 template <Storage Scalar>
