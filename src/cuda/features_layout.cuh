@@ -30,7 +30,7 @@ struct FeaturesLayout {
   const double* weights;  // w_i; none: all 1
   const double* delta;
   double factor, total;  // of the sum of the rows
-  float* partial;        // [clusters][features_values()]
+  float* partial;        // [clusters], by partial_place()
   double* delta_y;       // [rank_blocks][column_warps][features_rank]
 };
 

@@ -192,20 +192,24 @@ TEST(SmallDense, LargeProducts) {
   }
 }
 
+void check_entries_and_parts(const Small& a) {
+  EXPECT_EQ(kernels::largest_entry(a), a.cwiseAbs().maxCoeff());
+  Small part;
+  kernels::symmetric_part(a, 0.25, part);
+  EXPECT_EQ(part, Small(0.125 * (a + a.transpose())));
+  const kernels::Asymmetry asymmetry = kernels::asymmetry_of(a);
+  const Small half = 0.5 * (a - a.transpose());
+  EXPECT_EQ(asymmetry.largest, half.cwiseAbs().maxCoeff());
+  EXPECT_NEAR(asymmetry.norm, half.norm(), size_of(a.rows()) * eps64 * a.norm());
+}
+
 TEST(SmallDense, Sweeps) {
   for (const Index n : {1, 33, 100, 300, 1100}) {
     const Small a = normal(n, n, 1), b = normal(n, n, 2);
     EXPECT_EQ(kernels::transposed(a), Small(a.transpose()));
-    EXPECT_EQ(kernels::largest_entry(a), a.cwiseAbs().maxCoeff());
     EXPECT_NEAR(kernels::squared_norm(a), a.squaredNorm(), size_of(n) * eps64 * a.squaredNorm());
     EXPECT_NEAR(kernels::sum_of_products(a, b), a.cwiseProduct(b).sum(), size_of(n) * eps64 * a.squaredNorm());
-    Small out;
-    kernels::symmetric_part(a, 0.25, out);
-    EXPECT_EQ(out, Small(0.125 * (a + a.transpose())));
-    const kernels::Asymmetry asymmetry = kernels::asymmetry_of(a);
-    const Small half = 0.5 * (a - a.transpose());
-    EXPECT_EQ(asymmetry.largest, half.cwiseAbs().maxCoeff());
-    EXPECT_NEAR(asymmetry.norm, half.norm(), size_of(n) * eps64 * a.norm());
+    check_entries_and_parts(a);
     kernels::SmallOf<float> single;
     kernels::scaled_copy(a, 0.5, single);
     EXPECT_EQ(single, (0.5 * a).cast<float>().eval());
@@ -225,14 +229,8 @@ TEST(SmallDense, SweepsOfEachInstructionSet) {
   kernels::with_each_kernel([] {
     for (const Index n : {1, 7, 8, 9, 33, 72, 100}) {
       const Small a = normal(n, n, 1), b = normal(n, n, 2);
-      EXPECT_EQ(kernels::largest_entry(a), a.cwiseAbs().maxCoeff());
-      Small out;
-      kernels::symmetric_part(a, 0.25, out);
-      EXPECT_EQ(out, Small(0.125 * (a + a.transpose())));
-      const kernels::Asymmetry asymmetry = kernels::asymmetry_of(a);
-      const Small half = 0.5 * (a - a.transpose());
-      EXPECT_EQ(asymmetry.largest, half.cwiseAbs().maxCoeff());
-      EXPECT_NEAR(asymmetry.norm, half.norm(), size_of(n) * eps64 * a.norm());
+      check_entries_and_parts(a);
+      Small out(n, n);
       kernels::SmallOf<float> single(n, n);
       kernels::small_to_single(a.size(), a.data(), 0.5, single.data());
       EXPECT_EQ(single, (0.5 * a).cast<float>().eval());
