@@ -34,7 +34,7 @@ class ITSPACE_API ThreadScope {
   ThreadScope& operator=(const ThreadScope&) = delete;
 
  private:
-  Index outer_;
+  Index outer_, around_of_blas_ = 0;
   bool sets_blas_;
 };
 

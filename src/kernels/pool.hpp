@@ -56,6 +56,9 @@ class OneBlasThread {
   OneBlasThread& operator=(const OneBlasThread&) = delete;
 
   static bool is_to_be_had();  // whether this BLAS can be told
+
+ private:
+  Index around_;
 };
 
 // The container's CPU quota in processors, from cgroup files of either version; 0 where there is none.

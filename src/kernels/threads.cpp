@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 // Not every BLAS has them.
 extern "C" {
@@ -70,6 +71,7 @@ Index default_count() {
 
 std::atomic<Index> process_count = 0;  // 0: the default
 thread_local Index scope_count = 0;    // 0: that of the process
+thread_local Index blas_scope = 0;     // what the innermost scope on this thread gave BLAS; 0: none lives
 
 std::atomic<int> blas_before_process = 0;  // BLAS's own number when the process was given one
 
@@ -90,7 +92,8 @@ struct BlasScopes {
 std::atomic<BlasScopes> blas_scopes{};
 static_assert(std::atomic<BlasScopes>::is_always_lock_free);
 
-void begin_blas_scope(Index count) {
+// Returns what the scope around it on this thread gave BLAS, for its end.
+Index begin_blas_scope(Index count) {
   BlasScopes now = blas_scopes.load(), next;
   do {
     next = now;
@@ -99,16 +102,19 @@ void begin_blas_scope(Index count) {
     ++next.turn;
   } while (!blas_scopes.compare_exchange_weak(now, next));
   set_blas(count);
+  return std::exchange(blas_scope, count);
 }
 
-// Back to what this thread, or the process, had before. The last scope sets the number outside before it ends: after
-// it, the next to begin would take a scope's number for that. Where one begins meanwhile it may run with too many.
-void end_blas_scope() {
+// Back to what the scope around it on this thread has, or the process had before. (On a thread that has none others
+// live elsewhere, and theirs stays.) The last scope sets the number outside before it ends: after it, the next to begin
+// would take a scope's number for that. Where one begins meanwhile it may run with too many.
+void end_blas_scope(Index around) {
+  blas_scope = around;
   BlasScopes now = blas_scopes.load(), next;
   do {
     const Index of_process = process_count.load();
     if (now.count > 1) {
-      if (scope_count > 0) set_blas(scope_count);
+      if (around > 0) set_blas(around);
     } else if (of_process > 0) {
       set_blas(of_process);
     } else if (now.outside > 0) {
@@ -235,20 +241,18 @@ ThreadScope::ThreadScope(Index count) : outer_(scope_count), sets_blas_(count > 
   check(count);
   if (!sets_blas_) return;
   scope_count = count;
-  begin_blas_scope(count);
+  around_of_blas_ = begin_blas_scope(count);
 }
 
 ThreadScope::~ThreadScope() {
   scope_count = outer_;
-  if (sets_blas_) end_blas_scope();
+  if (sets_blas_) end_blas_scope(around_of_blas_);
 }
 
-kernels::OneBlasThread::OneBlasThread() {
-  begin_blas_scope(1);
-}
+kernels::OneBlasThread::OneBlasThread() : around_(begin_blas_scope(1)) {}
 
 kernels::OneBlasThread::~OneBlasThread() {
-  end_blas_scope();
+  end_blas_scope(around_);
 }
 
 bool kernels::OneBlasThread::is_to_be_had() {

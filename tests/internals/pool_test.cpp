@@ -137,6 +137,8 @@ TEST(Threads, BlasHasOneInAScopeAndItsOwnAfterIt) {
       const OneBlasThread one;
       EXPECT_EQ(openblas_get_num_threads(), 1);
       EXPECT_EQ(threads(), 3) << "ours are another number";
+      { const OneBlasThread inner; }
+      EXPECT_EQ(openblas_get_num_threads(), 1) << "as a decomposition leaves it that one of its parts has made";
     }
     EXPECT_EQ(openblas_get_num_threads(), 3);
   }
