@@ -41,7 +41,7 @@ class RitzSolver {
   // What run_solver() asks for.
   Recorder& recorder() { return recorder_; }
   Index rank() const { return rank_; }
-  Index passes() const { return target_.passes(); }
+  Index passes() const { return target_.passes() - ahead_.value_or(0); }
   std::optional<Status> evaluate(Index k, bool last);
   const Block& current() const { return y_; }
   void keep_best() { space_.copy(y_, best_); }
@@ -56,9 +56,14 @@ class RitzSolver {
   // ||Y - S S'Y||^2 for S = [V, Q], and ||Y||^2, or nearly.
   struct Reach {
     double outside, squared;
+    bool is_inside(double eps) const;  // Y lies in S but for rounding of storage
   };
   void make_new_directions();  // Q
+  double beyond_new_directions(const Small& a) const;
   Reach known_reach() const;
+  Reach foreseen_reach(const Small& k) const;
+  void apply_ahead(const Small& k);
+  bool is_at_rounding_level() const;
   Reach turn_new_directions();
   Reach measured_reach(const Small& x);
   Small previous_directions(const RitzPairs& pairs, Small& energy) const;  // P, for the new V
@@ -112,6 +117,7 @@ class RitzSolver {
   Small of_y_;                            // a of Y = Sigma V a
   double v_image_ = 0, fresh_image_ = 0;  // the longest columns of Sigma V and of the fresh products
   double y_squared_ = 0;                  // ||Y||^2
+  std::optional<Index> ahead_;            // Sigma Q is at hand before the iterate that needs it: the passes it took
   // The rounding of Sigma V, and of each column of Sigma P, in units of that of fresh products.
   double v_error_ = 1;
   SmallVector p_errors_;

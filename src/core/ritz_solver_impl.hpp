@@ -140,11 +140,52 @@ void RitzSolver<S>::make_new_directions() {
   q_of_rest_ = turn.bottomRows(v_cols_);
 }
 
+template <Space S>
+bool RitzSolver<S>::Reach::is_inside(double eps) const {
+  const double limit = ritz_detail::most_outside * eps;
+  return outside <= limit * limit * squared;
+}
+
 // Y = Sigma V a = V theta a + R a is beyond [V, Q] by what Q and [P, V] leave of R a, and by what R a has along P.
 template <Space S>
 typename RitzSolver<S>::Reach RitzSolver<S>::known_reach() const {
-  const double left = left_squared(rest_along_, rest_gram_, q_of_rest_, of_y_);
-  return {left + (rest_along_.topRows(p_cols_) * of_y_).squaredNorm(), y_squared_};
+  return {beyond_new_directions(of_y_), y_squared_};
+}
+
+template <Space S>
+double RitzSolver<S>::beyond_new_directions(const Small& a) const {
+  return left_squared(rest_along_, rest_gram_, q_of_rest_, a) + (rest_along_.topRows(p_cols_) * a).squaredNorm();
+}
+
+// The next iterate is Sigma V a for a = D u, D = (theta + noise)^(-1/2) and u'u = I (nystrom_polish): whatever u will
+// be, no more of it is beyond [V, Q] than of Sigma V D, and ||Y||^2, the sum of the r largest eigenvalues of D k D, is
+// at least that of r diagonal entries (Ky Fan).
+template <Space S>
+typename RitzSolver<S>::Reach RitzSolver<S>::foreseen_reach(const Small& k) const {
+  const SmallVector& theta = pairs_.values;
+  const Index kept = (theta.array() > 2 * step_noise_).count();
+  const SmallVector root = (theta.head(kept).array() + step_noise_).rsqrt();
+  Small d = Small::Zero(v_cols_, kept);
+  d.diagonal() = root;
+  const Index count = std::min(rank_, kept);
+  const double squared = k.diagonal().head(count).dot(root.head(count).cwiseAbs2());
+  return {beyond_new_directions(d), squared};
+}
+
+// Where the target is applied on a device the host makes the polish meanwhile. Not where the polish may end the run,
+// nor where Y may have to ride along.
+template <Space S>
+void RitzSolver<S>::apply_ahead(const Small& k) {
+  if (q_cols_ == 0 || !k.allFinite() || is_at_rounding_level() || !foreseen_reach(k).is_inside(eps())) return;
+  const Index before = target_.passes();
+  target_.apply(q(), columns(sigma_s_, begin_ + p_cols_ + v_cols_, q_cols_));
+  ahead_ = target_.passes() - before;
+}
+
+// The subspace holds nothing that is better than Y_k by more than rounding.
+template <Space S>
+bool RitzSolver<S>::is_at_rounding_level() const {
+  return objective_ - ritz_objective_ <= resolution_ - point_.certificate.uncertainty;
 }
 
 // Where coordinates are no finer than blocks, the second round once more, measured. It tells where Y lies in [V, Q],
@@ -213,6 +254,7 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
     q_cols_ = 0;
     v_error_ = 1;
   }
+  const bool at_hand = std::exchange(ahead_, std::nullopt) && !whole;  // Sigma Q
   const Reach reach = whole                                       ? measured_reach(gram(space_, v(), y_))
                       : ritz_detail::is_finer_than_blocks<Scalar> ? known_reach()
                                                                   : turn_new_directions();
@@ -220,14 +262,13 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
 
   // The columns whose product is new: all of V, or Q.
   const Index end = begin_ + cols(), fresh_cols = whole ? v_cols_ : q_cols_, fresh = end - fresh_cols;
-  const double limit = ritz_detail::most_outside * eps();
-  const bool rides = reach.outside > limit * limit * reach.squared;
+  const bool rides = !at_hand && !reach.is_inside(eps());
   if (rides) {
     make_basis(space_, y_, q_, point_.basis);
     space_.copy(columns(q_, 0, point_.basis.cols), columns(s_, end, point_.basis.cols));
   }
   const Index applied = fresh_cols + (rides ? point_.basis.cols : 0);
-  if (applied > 0) target_.apply(columns(s_, fresh, applied), columns(sigma_s_, fresh, applied));
+  if (applied > 0 && !at_hand) target_.apply(columns(s_, fresh, applied), columns(sigma_s_, fresh, applied));
   recorder_.set_target_trace(target_.trace());
   if (rides) {
     const Index y_cols = point_.basis.cols;
@@ -429,12 +470,6 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   const GramRequest<ConstView> requests[] = {
       {image, k}, {image, y, inner}, {rest, rest_gram_}, {before, rest, rest_along_}};
   space_.grams(std::span(requests).first(last ? 2 : 4));
-  // A device makes Q while the host finds the next iterate. To another target V is applied anew, and there is no Q.
-  v_is_new_ |= moved;
-  if (!last && !moved) make_new_directions();
-  theta_ = pairs.values;
-  v_image_ = std::sqrt(k.diagonal().maxCoeff());
-  if (!k.diagonal().allFinite()) v_image_ = space_.column_norms(sigma_v()).maxCoeff();
   // A paper step with alpha = 1 from the Ritz state Y = V_r theta_r^(1/2) promises ||B - Y||^2.
   double polished = 0, ritz = 0;
   for (Index i = 0; i < std::min(rank_, v_cols_); ++i) {
@@ -443,22 +478,35 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
     ritz += theta;
     polished += std::max(0.0, k(i, i) / (theta + noise) - theta);
   }
+  ritz_objective_ = std::max(0.0, recorder_.target_trace() - ritz);
+  // A device makes Q, and its product, while the host finds the next iterate. To another target V is applied anew, and
+  // there is no Q.
+  v_is_new_ |= moved;
+  if (!last && !moved) {
+    make_new_directions();
+    if (runs_ahead<S> && ritz_detail::is_finer_than_blocks<Scalar>) apply_ahead(k);
+  }
+  theta_ = pairs.values;
+  v_image_ = std::sqrt(k.diagonal().maxCoeff());
+  if (!k.diagonal().allFinite()) v_image_ = space_.column_norms(sigma_v()).maxCoeff();
   Polish polish;
   nystrom_polish(pairs.values, k, rank_, noise, polish);
-  if (!polish.finite) return not_finite;
+  if (!polish.finite) {
+    ahead_.reset();
+    return not_finite;
+  }
   // next = Sigma V a, turned by the orthogonal matrix that brings it closest to Y: the state moves no more than it
   // must.
   of_y_ = turned_closest(polish.a, inner);
   multiply(space_, sigma_v(), of_y_, next_);
   const double bound = std::max(0.0, recorder_.target_trace() - polish.captured);
-  ritz_objective_ = std::max(0.0, recorder_.target_trace() - ritz);
   const double step_squared = measure_step(k, inner);
   // What was left out as rounding may cost more than the polish gains: the bound then says what is promised. Where that
   // is a loss, and the subspace holds nothing better, the run is at rounding level.
   const double promised = std::min(polished, objective_ - bound);
   const double rounding_of_sums = resolution_ - point_.certificate.uncertainty;
   // What is known of the old target ends nothing.
-  if (!moved && promised < -rounding_of_sums && objective_ - ritz_objective_ <= rounding_of_sums)
+  if (!moved && promised < -rounding_of_sums && is_at_rounding_level())
     return {std::nullopt, Status::converged, "no step descends by more than rounding"};
   return {StepMade{1, step_squared, promised, bound}};
 }

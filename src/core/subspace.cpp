@@ -51,12 +51,12 @@ Small orthonormalising_coefficients(Small gram, double drop, Drop kind) {
   }
   SmallVector values;
   Small vectors;
-  if (!symmetric_eigen(gram, values, vectors)) return Small(cols, 0);
-  const double cut = kind == Drop::relative ? drop * values(values.size() - 1) : drop;
+  if (!few_leading_eigenpairs(gram, cols, values, vectors)) return Small(cols, 0);
+  const double cut = kind == Drop::relative ? drop * values(0) : drop;
   const Index kept = (values.array() > std::max(cut, 0.0)).count();
-  Small c = scale.asDiagonal() * vectors.rightCols(kept);
-  c *= values.tail(kept).cwiseSqrt().cwiseInverse().asDiagonal();
-  return c.rowwise().reverse().eval();
+  Small c = scale.asDiagonal() * vectors.leftCols(kept);
+  c *= values.head(kept).cwiseSqrt().cwiseInverse().asDiagonal();
+  return c;
 }
 
 Small remaining_directions(const Small& c, const Small& gram, double drop) {
