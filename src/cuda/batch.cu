@@ -97,12 +97,6 @@ __device__ __forceinline__ void multiply_sigma(const T* sigma, const T* y, int d
   }
 }
 
-__device__ __forceinline__ void multiply_tile(double a, double b, double (&c)[2]) {
-  asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-      : "+d"(c[0]), "+d"(c[1])
-      : "d"(a), "d"(b));
-}
-
 // Y'W, Y'Y and the diagonal of W'W, by tiles.
 template <class T, int R>
 __device__ __forceinline__ void gram_tiles(const T* y, const T* w, int dim, GramParts<R>* parts) {
@@ -116,8 +110,8 @@ __device__ __forceinline__ void gram_tiles(const T* y, const T* w, int dim, Gram
     double g[2] = {0, 0}, yy[2] = {0, 0}, ww = 0;
     for (int row = 4 * slice + k0; row < up_to(dim, 8); row += 4 * slices) {
       const double yi = y[row * R + i0 + quad], yj = y[row * R + j0 + quad], wj = w[row * R + j0 + quad];
-      multiply_tile(yi, wj, g);
-      multiply_tile(yi, yj, yy);
+      multiply_double_tile(g, yi, wj);
+      multiply_double_tile(yy, yi, yj);
       ww = fma(wj, wj, ww);
     }
     const int at = (i0 + quad) * R + j0 + 2 * k0;
@@ -315,8 +309,8 @@ __global__ void __launch_bounds__(batch_threads, blocks_at_once<T>)
         double b[2] = {0, 0}, bm[2] = {0, 0};
 #pragma unroll
         for (int k = 0; k < R / 4; ++k) {
-          multiply_tile(of_w[k], shared.root.m[(4 * k + k0) * mld + column + quad], b);
-          multiply_tile(of_w[k], shared.root.t[(4 * k + k0) * mld + column + quad], bm);
+          multiply_double_tile(b, of_w[k], shared.root.m[(4 * k + k0) * mld + column + quad]);
+          multiply_double_tile(bm, of_w[k], shared.root.t[(4 * k + k0) * mld + column + quad]);
         }
         T* const here = y + row * R + column + 2 * k0;
 #pragma unroll

@@ -3,6 +3,7 @@
 // The inverse square root of an r x r matrix by one block of threads, in double on the tensor cores.
 #pragma once
 
+#include "cuda/double_tile.cuh"
 #include "cuda/fused.hpp"
 #include "cuda/row_product.cuh"
 #include "cuda/warp_root.cuh"
@@ -59,7 +60,7 @@ __device__ __forceinline__ void for_product(const double* a, const double* b, Vi
 #pragma unroll
   for (int m = 0; m < mine; ++m) {
     const int tile = warp * mine + m, row = (tile / tiles) * 8 + quad, col = (tile % tiles) * 8 + quad;
-    double av[R / 4], bv[R / 4], c0 = 0, c1 = 0, d0 = 0, d1 = 0;  // two chains, each half as long
+    double av[R / 4], bv[R / 4], c[2] = {0, 0}, d[2] = {0, 0};  // two chains, each half as long
 #pragma unroll
     for (int k = 0; k < R / 4; ++k) {
       av[k] = side == Side::plain ? a[row * ld + 4 * k + k0] : a[(4 * k + k0) * ld + row];
@@ -67,14 +68,10 @@ __device__ __forceinline__ void for_product(const double* a, const double* b, Vi
     }
 #pragma unroll
     for (int k = 0; k < R / 4; k += 2) {
-      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-          : "+d"(c0), "+d"(c1)
-          : "d"(av[k]), "d"(bv[k]));
-      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-          : "+d"(d0), "+d"(d1)
-          : "d"(av[k + 1]), "d"(bv[k + 1]));
+      multiply_double_tile(c, av[k], bv[k]);
+      multiply_double_tile(d, av[k + 1], bv[k + 1]);
     }
-    visit(m, int2{row, (tile % tiles) * 8 + 2 * k0}, c0 + d0, c1 + d1);
+    visit(m, int2{row, (tile % tiles) * 8 + 2 * k0}, c[0] + d[0], c[1] + d[1]);
   }
 }
 

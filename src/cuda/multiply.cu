@@ -1,77 +1,108 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The product of a block with a small matrix.
+#include "cuda/double_tile.cuh"
 #include "cuda/launch.cuh"
 
 namespace itspace::cuda::kernels {
 namespace {
 
-// out rows [first, first + rows) = a m, with both factors on the chip in double, the rows column after column: they are
-// read whole before one of `out` is written, so that the two may share memory. A thread makes 4 x 2 values.
-constexpr int tile_rows = 4, tile_cols = 2, row_padding = 2;
+// out = a m by the tensor cores in double, both factors on the chip: the rows of a block of threads are read whole
+// before one of `out` is written, so that the two may share memory. A warp has `row_tiles` times eight rows, and 48
+// columns at a time.
+constexpr int held_warps = 4, column_tiles = 6;
 
-template <class T>
-__global__ void multiply_held(In<T> a, const double* __restrict__ m, Out<T> out, bool add, int rows_per_block) {
-  extern __shared__ double chip[];
-  const int p = static_cast<int>(a.cols), q = static_cast<int>(out.cols);
-  const int stride = rows_per_block + row_padding, pairs = (q + 1) / tile_cols, width = pairs * tile_cols;
-  double *held = chip, *factors = chip + p * stride;
-  const Index first = static_cast<Index>(blockIdx.x) * rows_per_block;
-  const int rows = static_cast<int>(a.rows - first < rows_per_block ? a.rows - first : rows_per_block);
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, warps = blockDim.x / 32;
-  for (int i = warp; i < rows_per_block; i += warps)
-    for (int k = lane; k < p; k += 32)
-      held[k * stride + i] = i < rows ? static_cast<double>(a.data[(first + i) * a.stride + k]) : 0;
-  for (int k = warp; k < p; k += warps)
-    for (int j = lane; j < width; j += 32) factors[k * width + j] = j < q ? m[k * q + j] : 0;
+// Entries between two rows of `a` on the chip: eight rows of four entries meet no bank twice. And of m, the same for
+// four rows of eight.
+__host__ __device__ constexpr int a_stride(int p) {
+  const int fours = (p + 3) / 4;
+  return 4 * (fours + 1 - fours % 2);
+}
+__host__ __device__ constexpr int m_stride_of(int q) {
+  return (q + 7) / 8 * 8 + 4;
+}
+__host__ __device__ constexpr std::size_t m_bytes(int p, int q) {
+  return static_cast<std::size_t>((p + 3) / 4 * 4) * static_cast<std::size_t>(m_stride_of(q)) * sizeof(double);
+}
+
+template <class T, int row_tiles>
+__global__ void __launch_bounds__(32 * held_warps)
+    multiply_held(In<T> a, const double* __restrict__ m, Out<T> out, bool add) {
+  extern __shared__ __align__(16) unsigned char memory[];
+  constexpr int rows_of_block = 8 * row_tiles * held_warps;
+  const int p = static_cast<int>(a.cols), q = static_cast<int>(out.cols), whole_p = (p + 3) / 4 * 4;
+  const int as = a_stride(p), ms = m_stride_of(q);
+  double* const factors = reinterpret_cast<double*>(memory);
+  T* const held = reinterpret_cast<T*>(memory + m_bytes(p, q));
+  const Index first = static_cast<Index>(blockIdx.x) * rows_of_block;
+  const int rows = static_cast<int>(a.rows - first < rows_of_block ? a.rows - first : rows_of_block);
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  for (int i = warp; i < rows_of_block; i += held_warps)
+    for (int k = lane; k < whole_p; k += 32)
+      held[i * as + k] = i < rows && k < p ? a.data[(first + i) * a.stride + k] : T(0);
+  for (int k = warp; k < whole_p; k += held_warps)
+    for (int j = lane; j < ms; j += 32) factors[k * ms + j] = k < p && j < q ? m[k * q + j] : 0;
   __syncthreads();
-  for (int e = threadIdx.x; e < rows_per_block / tile_rows * pairs; e += blockDim.x) {
-    const int i0 = e / pairs * tile_rows, j0 = e % pairs * tile_cols;
-    double sum[tile_rows][tile_cols] = {};
-#pragma unroll 4
-    for (int k = 0; k < p; ++k) {
-      const double2 factor = *reinterpret_cast<const double2*>(factors + k * width + j0);
-      const double2 low = *reinterpret_cast<const double2*>(held + k * stride + i0);
-      const double2 high = *reinterpret_cast<const double2*>(held + k * stride + i0 + 2);
-      const double x[tile_rows] = {low.x, low.y, high.x, high.y};
+  const int quad = lane / 4, k0 = lane % 4;
+  const T* const of_rows = held + (8 * row_tiles * warp + quad) * as + k0;
+  for (int j0 = 0; j0 < q; j0 += 8 * column_tiles) {
+    const int left = q - j0;
+    double sums[row_tiles][column_tiles][2] = {};
+    const double* const of_columns = factors + k0 * ms + j0 + quad;
+#pragma unroll 2
+    for (int k = 0; k < whole_p; k += 4) {
+      double x[row_tiles];
 #pragma unroll
-      for (int i = 0; i < tile_rows; ++i) {
-        sum[i][0] = fma(x[i], factor.x, sum[i][0]);
-        sum[i][1] = fma(x[i], factor.y, sum[i][1]);
+      for (int i = 0; i < row_tiles; ++i) x[i] = static_cast<double>(of_rows[8 * i * as + k]);
+#pragma unroll
+      for (int j = 0; j < column_tiles; ++j) {
+        if (8 * j >= left) break;
+        const double factor = of_columns[k * ms + 8 * j];
+#pragma unroll
+        for (int i = 0; i < row_tiles; ++i) multiply_double_tile(sums[i][j], x[i], factor);
       }
     }
 #pragma unroll
-    for (int i = 0; i < tile_rows; ++i)
+    for (int i = 0; i < row_tiles; ++i)
 #pragma unroll
-      for (int j = 0; j < tile_cols; ++j) {
-        if (i0 + i >= rows || j0 + j >= q) continue;
-        T* to = out.data + (first + i0 + i) * out.stride + j0 + j;
-        *to = static_cast<T>(add ? static_cast<double>(*to) + sum[i][j] : sum[i][j]);
-      }
+      for (int j = 0; j < column_tiles; ++j)
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+          const int row = 8 * (row_tiles * warp + i) + quad, column = j0 + 8 * j + 2 * k0 + c;
+          if (row >= rows || column >= q) continue;
+          T* const to = out.data + (first + row) * out.stride + column;
+          *to = static_cast<T>(add ? static_cast<double>(*to) + sums[i][j][c] : sums[i][j][c]);
+        }
   }
 }
 
-// For factors of so few values that two blocks of threads share a multiprocessor.
-constexpr Index most_held_bytes = 100 * 1024, usual_chip_bytes = 48 * 1024, most_held_rows = 32, fewest_held_rows = 8;
-constexpr Index wanted_blocks = 256;
+constexpr Index usual_chip_bytes = 48 * 1024, wanted_blocks = 256;
 
-template <class T>
-bool launch_held(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
-  const auto bytes = [&](Index rows) {
-    return a.cols * (rows + row_padding + over(out.cols, tile_cols) * tile_cols) * static_cast<Index>(sizeof(double));
-  };
-  Index rows = most_held_rows;
-  while (rows > fewest_held_rows && (bytes(rows) > most_held_bytes || over(a.rows, rows) < wanted_blocks)) rows /= 2;
-  if (a.cols <= 0 || bytes(rows) > most_held_bytes) return false;
-  if (bytes(rows) > usual_chip_bytes)
-    check(cudaFuncSetAttribute(multiply_held<T>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(most_held_bytes)),
+template <class T, int row_tiles>
+bool launch_held_rows(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
+  // For factors of so few values that two blocks of threads share a multiprocessor.
+  constexpr std::size_t most_bytes = 100 * 1024;
+  constexpr int rows = 8 * row_tiles * held_warps;
+  constexpr Index most_cols = 1024;  // (more do not fit)
+  if (a.cols <= 0 || a.cols > most_cols || out.cols > most_cols) return false;
+  const int p = static_cast<int>(a.cols), q = static_cast<int>(out.cols);
+  const std::size_t bytes = m_bytes(p, q) + static_cast<std::size_t>(rows * a_stride(p)) * sizeof(T);
+  if (bytes > most_bytes) return false;
+  const auto kernel = multiply_held<T, row_tiles>;
+  if (bytes > static_cast<std::size_t>(usual_chip_bytes))
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most_bytes)),
           "asking for memory on the chip");
-  multiply_held<T>
-      <<<static_cast<unsigned>(over(a.rows, rows)), threads_per_block, static_cast<std::size_t>(bytes(rows)), stream>>>(
-          a, m, out, add, static_cast<int>(rows));
+  kernel<<<static_cast<unsigned>(over(a.rows, rows)), 32 * held_warps, bytes, stream>>>(a, m, out, add);
   check_launch("launching a product with a small matrix");
   return true;
+}
+
+// Twice as many rows for a warp where there are enough for all multiprocessors: m is read half as often.
+template <class T>
+bool launch_held(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
+  constexpr Index enough = 128 * 16 * held_warps;
+  return (a.rows >= enough && launch_held_rows<T, 2>(stream, a, m, out, add)) ||
+         launch_held_rows<T, 1>(stream, a, m, out, add);
 }
 
 // The same for larger ones: a block of threads holds so many values of `a` alone on the chip.

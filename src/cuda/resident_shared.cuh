@@ -135,7 +135,7 @@ template <bool a_transposed, bool b_transposed>
 __device__ __forceinline__ double2 tile_product(const double* a, const double* b, int i, int j) {
   constexpr int ld = resident_stride;
   const int lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
-  double av[4], bv[4], c0 = 0, c1 = 0, d0 = 0, d1 = 0;
+  double av[4], bv[4], c[2] = {0, 0}, d[2] = {0, 0};
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     av[k] = a_transposed ? a[(4 * k + t) * ld + 8 * i + g] : a[(8 * i + g) * ld + 4 * k + t];
@@ -143,14 +143,10 @@ __device__ __forceinline__ double2 tile_product(const double* a, const double* b
   }
 #pragma unroll
   for (int k = 0; k < 4; k += 2) {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-        : "+d"(c0), "+d"(c1)
-        : "d"(av[k]), "d"(bv[k]));
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
-        : "+d"(d0), "+d"(d1)
-        : "d"(av[k + 1]), "d"(bv[k + 1]));
+    multiply_double_tile(c, av[k], bv[k]);
+    multiply_double_tile(d, av[k + 1], bv[k + 1]);
   }
-  return {c0 + d0, c1 + d1};
+  return {c[0] + d[0], c[1] + d[1]};
 }
 
 template <class T>

@@ -43,50 +43,6 @@ __global__ void add_parts_of(PartsList list, Combine combine) {
   job.sums[e] = sum;
 }
 
-// One 32 x 32 tile of a'b over one part of the rows; each of 16 x 16 threads makes four entries. An entry adds its rows
-// in order, so that (i, j) and (j, i) of a'a have the same bits.
-template <class T>
-__global__ void gram_partials_of(GramJobs<T> jobs) {
-  constexpr int side = 16;
-  __shared__ double left[tile][tile + 1], right[tile][tile + 1];
-  const GramJob<T> job = jobs.of[blockIdx.y];
-  const Index p = job.a.cols, q = job.b.cols;
-  const Index right_tiles = tiles_of(q), tiles = tiles_of(p) * right_tiles;
-  const Index per_part = rows_of_part(job.a.rows, tiles), parts = (job.a.rows + per_part - 1) / per_part;
-  if (blockIdx.x >= parts * tiles) return;  // another job is larger
-  const Index part = blockIdx.x / tiles, mine = blockIdx.x % tiles;
-  const Index i0 = mine / right_tiles * tile, j0 = mine % right_tiles * tile;
-  const Index begin = part * per_part, end = begin + per_part < job.a.rows ? begin + per_part : job.a.rows;
-  const int x = threadIdx.x % side, y = threadIdx.x / side;
-  double sum[2][2] = {};
-  for (Index first = begin; first < end; first += tile) {
-    for (int e = threadIdx.x; e < tile * tile; e += side * side) {
-      const int row = e / tile, col = e % tile;
-      const bool is_row = first + row < end;
-      left[row][col] =
-          is_row && i0 + col < p ? static_cast<double>(job.a.data[(first + row) * job.a.stride + i0 + col]) : 0;
-      right[row][col] =
-          is_row && j0 + col < q ? static_cast<double>(job.b.data[(first + row) * job.b.stride + j0 + col]) : 0;
-    }
-    __syncthreads();
-#pragma unroll 8
-    for (int row = 0; row < tile; ++row) {
-      const double a0 = left[row][y], a1 = left[row][y + side], b0 = right[row][x], b1 = right[row][x + side];
-      sum[0][0] = fma(a0, b0, sum[0][0]);
-      sum[0][1] = fma(a0, b1, sum[0][1]);
-      sum[1][0] = fma(a1, b0, sum[1][0]);
-      sum[1][1] = fma(a1, b1, sum[1][1]);
-    }
-    __syncthreads();
-  }
-  double* out = job.partials + part * p * q;
-  for (int u = 0; u < 2; ++u)
-    for (int v = 0; v < 2; ++v) {
-      const Index i = i0 + y + side * u, j = j0 + x + side * v;
-      if (i < p && j < q) out[i * q + j] = sum[u][v];
-    }
-}
-
 // A block's sum in one order: halves are added until one is left. @pre blockDim.x is threads_per_block, a power of two.
 __device__ double sum_of_block(double value, double* chip) {
   chip[threadIdx.x] = value;
@@ -181,23 +137,6 @@ void add_parts(cudaStream_t stream, const PartsList& list, Combine combine) {
   check_launch("launching the sum of parts");
 }
 
-Index gram_parts(Index rows, Index a_cols, Index b_cols) {
-  return parts_of(rows, tiles_of(a_cols) * tiles_of(b_cols));
-}
-
-template <class T>
-void gram_partials(cudaStream_t stream, const GramJobs<T>& jobs) {
-  Index most = 0;
-  for (int job = 0; job < jobs.jobs; ++job) {
-    const GramJob<T>& it = jobs.of[job];
-    const Index blocks = gram_parts(it.a.rows, it.a.cols, it.b.cols) * tiles_of(it.a.cols) * tiles_of(it.b.cols);
-    if (blocks > most) most = blocks;
-  }
-  if (most <= 0) return;
-  gram_partials_of<T><<<dim3(static_cast<unsigned>(most), static_cast<unsigned>(jobs.jobs)), 256, 0, stream>>>(jobs);
-  check_launch("launching the Gram matrices");
-}
-
 Index blend_parts(Index rows) {
   return parts_of(rows, 1);
 }
@@ -233,7 +172,6 @@ void column_partials(cudaStream_t stream, ColumnSum what, In<T> x, const ColumnT
 }
 
 #define ITSPACE_INSTANTIATE(T)                                               \
-  template void gram_partials<T>(cudaStream_t, const GramJobs<T>&);          \
   template void blend_norm_partials<T>(cudaStream_t, In<T>, In<T>, double*); \
   template void column_partials<T>(cudaStream_t, ColumnSum, In<T>, const ColumnTerms<T>&, double*);
 ITSPACE_INSTANTIATE(float)
