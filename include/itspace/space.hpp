@@ -88,6 +88,22 @@ inline constexpr bool runs_ahead = false;
 template <class S>
 requires(S::runs_ahead) inline constexpr bool runs_ahead<S> = true;
 
+// Gram matrices in two halves, for spaces that run ahead: such a space may have ask_grams(requests), which returns
+// before they are there, and answer_grams(requests), which waits for these same ones. In between the space is asked for
+// nothing else. Other spaces make them when they are to be answered.
+template <Space S>
+void ask_grams(S& space, std::span<const GramRequest<typename S::ConstView>> requests) {
+  if constexpr (requires { space.ask_grams(requests); }) space.ask_grams(requests);
+}
+template <Space S>
+void answer_grams(S& space, std::span<const GramRequest<typename S::ConstView>> requests) {
+  if constexpr (requires { space.answer_grams(requests); }) {
+    space.answer_grams(requests);
+  } else {
+    space.grams(requests);
+  }
+}
+
 // One Gram matrix.
 template <Space S>
 Small gram(S& space, const typename S::ConstView& a, const typename S::ConstView& b) {

@@ -84,8 +84,13 @@ class RitzSolver {
   Small make_pencil(Index fresh_cols);  // h and m of [P, V, Q], and what is asked of fresh products; [V, Q]'Y
   void give_up_previous();
   void cut_previous();
-  // The first half of make_step(), which may come before certify(): nothing of Y_k's evaluation changes.
+  // The first half of make_step(), which may come before certify(): nothing of Y_k's evaluation changes. What is asked
+  // of the space is to be heard before the space is asked for anything else.
   void begin_step(bool next_is_last);
+  void hear_of_step();
+  // visit(requests): what a step that was begun needs to know of its blocks.
+  template <class Visit>
+  void with_step_requests(const Visit& visit);
   bool project(Index count, RitzPairs& pairs);
   SmallVector combined_errors(const Small& c) const;
   bool is_worth_its_rounding(const RitzPairs& pairs) const;
@@ -112,6 +117,7 @@ class RitzSolver {
   Small h_, m_;                           // S'Sigma S and S'S
   SmallVector theta_;                     // V'Sigma V, but for rounding
   Small p_energy_;                        // P'Sigma P, but for rounding
+  Small image_gram_, image_along_y_;      // k = (Sigma V)'Sigma V and (Sigma V)'Y, of the step that was begun
   Small rest_gram_, rest_along_;          // R'R and [P, V]'R of R = Sigma V - V theta
   Small q_of_rest_;                       // of Q's coefficients those on R
   Small of_y_;                            // a of Y = Sigma V a
@@ -128,6 +134,7 @@ class RitzSolver {
   double point_error_ = 1;  // the rounding of the products that show Y_k, in units of that of fresh ones
 
   enum class Begun { not_yet, well, in_vain } begun_ = Begun::not_yet;  // in vain where the pencil is not finite
+  bool begun_last_ = false;                                             // no step follows the one that was begun
   RitzPairs pairs_;                                                     // of the step that was begun
   double step_noise_ = 0;                                               // of their values
 

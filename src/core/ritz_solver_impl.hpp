@@ -95,8 +95,11 @@ std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
   if (const auto end = pass(k, last)) return end;
   point_.note_trace(recorder_.target_trace(), target_.dim());
   // On a device [P, V] is turned while the host certifies and records.
-  if (runs_ahead<S> && !last) begin_step(k + 1 == options_.steps);
-  if (const auto end = certify()) return end;
+  const bool ahead = runs_ahead<S> && !last;
+  if (ahead) begin_step(k + 1 == options_.steps);
+  const auto end = certify();
+  if (ahead) hear_of_step();
+  if (end) return end;
   objective_before_ = std::exchange(objective_, point_.objective(recorder_.target_trace()));
   resolution_before_ = resolution_;
   resolution_ = point_.resolution(storage(), recorder_.target_trace());
@@ -451,25 +454,39 @@ void RitzSolver<S>::begin_step(bool last) {
   p_energy_.resize(0, 0);
   turn_to(pairs_.vectors, last ? Small(cols(), 0) : previous_directions(pairs_, p_energy_));
   if (!last) space_.subtract_scaled(sigma_v(), v(), pairs_.values, columns(s_, p_cols_ + v_cols_, v_cols_));
+  begun_last_ = last;
+  with_step_requests([&](auto requests) { ask_grams(space_, requests); });
   begun_ = Begun::well;
+}
+
+template <Space S>
+template <class Visit>
+void RitzSolver<S>::with_step_requests(const Visit& visit) {
+  const ConstView image = sigma_v(), y = y_;
+  const ConstView before = columns(s_, 0, p_cols_ + v_cols_);
+  const ConstView rest = columns(s_, p_cols_ + v_cols_, begun_last_ ? 0 : v_cols_);
+  const GramRequest<ConstView> requests[] = {
+      {image, image_gram_}, {image, y, image_along_y_}, {rest, rest_gram_}, {before, rest, rest_along_}};
+  visit(std::span<const GramRequest<ConstView>>(requests).first(begun_last_ ? 2 : 4));
+}
+
+template <Space S>
+void RitzSolver<S>::hear_of_step() {
+  if (begun_ == Begun::well) with_step_requests([&](auto requests) { answer_grams(space_, requests); });
 }
 
 template <Space S>
 StepOutcome RitzSolver<S>::make_step(bool last) {
   const StepOutcome not_finite{std::nullopt, Status::not_finite, ""};
-  if (begun_ == Begun::not_yet) begin_step(last);
+  if (begun_ == Begun::not_yet) {
+    begin_step(last);
+    hear_of_step();
+  }
   if (std::exchange(begun_, Begun::not_yet) == Begun::in_vain) return not_finite;
   const RitzPairs& pairs = pairs_;
   const double noise = step_noise_;
   const bool moved = target_.version() != version_;
-
-  Small k, inner;
-  const ConstView image = sigma_v(), y = y_;
-  const ConstView before = columns(s_, 0, p_cols_ + v_cols_);
-  const ConstView rest = columns(s_, p_cols_ + v_cols_, last ? 0 : v_cols_);
-  const GramRequest<ConstView> requests[] = {
-      {image, k}, {image, y, inner}, {rest, rest_gram_}, {before, rest, rest_along_}};
-  space_.grams(std::span(requests).first(last ? 2 : 4));
+  const Small &k = image_gram_, &inner = image_along_y_;
   // A paper step with alpha = 1 from the Ritz state Y = V_r theta_r^(1/2) promises ||B - Y||^2.
   double polished = 0, ritz = 0;
   for (Index i = 0; i < std::min(rank_, v_cols_); ++i) {

@@ -59,43 +59,77 @@ void copy_to_host(const Device& device, const ConstView<Scalar>& from, std::type
                     cudaMemcpyDeviceToHost);
 }
 
-// Partial sums of all requests, their sums, one wait.
 template <Storage Scalar>
 void Space<Scalar>::grams(std::span<const GramRequest<ConstView>> requests) {
-  const UseDevice use(device_.ordinal());
-  DeviceState& state = device_.state();
-  for (const auto& request : requests) request.out->setZero(request.a.cols(), request.b.cols());
   for (std::size_t first = 0; first < requests.size(); first += kernels::most_jobs) {
     const auto batch = requests.subspan(first, std::min<std::size_t>(kernels::most_jobs, requests.size() - first));
-    Index partial_count = 0, result_count = 0;
-    for (const auto& request : batch) {
-      const Index entries = request.a.cols() * request.b.cols();
-      partial_count += entries * kernels::gram_parts(request.a.rows, request.a.cols(), request.b.cols());
-      result_count += entries;
-    }
-    if (partial_count == 0) continue;
-    double* partials = state.scratch<double>(Scratch::partials, partial_count);
-    double* results = state.results(result_count);
-    kernels::GramJobs<Scalar> jobs{};
-    kernels::PartsList list{};
-    for (const auto& request : batch) {
-      const Index p = request.a.cols(), q = request.b.cols(), parts = kernels::gram_parts(request.a.rows, p, q);
-      if (p * q == 0 || parts == 0) continue;
-      jobs.of[jobs.jobs++] = {in(request.a), in(request.b), partials};
-      list.of[list.jobs++] = {partials, parts, p * q, results};
-      partials += p * q * parts;
-      results += p * q;
-    }
-    kernels::gram_partials<Scalar>(state.stream(), jobs);
-    kernels::add_parts(state.stream(), list, kernels::Combine::sum);
+    ask_grams(batch);
+    answer_grams(batch);
+  }
+}
+
+namespace {
+
+template <class Request>
+Index entries_of(const Request& request) {
+  return request.a.rows > 0 ? request.a.cols() * request.b.cols() : 0;
+}
+
+}  // namespace
+
+// Partial sums of all requests, and their sums into pinned memory, one request after the other.
+template <Storage Scalar>
+void Space<Scalar>::ask_grams(std::span<const GramRequest<ConstView>> requests) {
+  require(requests.size() <= kernels::most_jobs, requests.size(),
+          " Gram matrices were asked for at once; no more than ", kernels::most_jobs, " can be");
+  const auto parts_of = [](const GramRequest<ConstView>& request) {
+    return kernels::gram_parts(request.a.rows, request.a.cols(), request.b.cols());
+  };
+  Index partial_count = 0, result_count = 0;
+  for (const auto& request : requests) {
+    const Index entries = entries_of(request);
+    if (entries > 0) partial_count += entries * parts_of(request);
+    result_count += entries;
+  }
+  if (result_count == 0) return;
+  const UseDevice use(device_.ordinal());
+  DeviceState& state = device_.state();
+  double* partials = state.scratch<double>(Scratch::partials, partial_count);
+  double* results = state.results(result_count);
+  kernels::GramJobs<Scalar> jobs{};
+  kernels::PartsList list{};
+  for (const auto& request : requests) {
+    const Index entries = entries_of(request);
+    if (entries == 0) continue;
+    jobs.of[jobs.jobs++] = {in(request.a), in(request.b), partials};
+    list.of[list.jobs++] = {partials, parts_of(request), entries, results};
+    partials += entries * parts_of(request);
+    results += entries;
+  }
+  kernels::gram_partials<Scalar>(state.stream(), jobs);
+  kernels::add_parts(state.stream(), list, kernels::Combine::sum);
+}
+
+template <Storage Scalar>
+void Space<Scalar>::answer_grams(std::span<const GramRequest<ConstView>> requests) {
+  Index result_count = 0;
+  for (const auto& request : requests) result_count += entries_of(request);
+  const double* result = nullptr;
+  if (result_count > 0) {
+    const UseDevice use(device_.ordinal());
+    DeviceState& state = device_.state();
     state.synchronize();
-    int job = 0;
-    for (const auto& request : batch) {
-      const Index p = request.a.cols(), q = request.b.cols();
-      if (p * q == 0 || request.a.rows == 0) continue;
-      using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-      *request.out = Eigen::Map<const RowMajor>(list.of[job++].sums, p, q);
+    result = state.results(result_count);
+  }
+  for (const auto& request : requests) {
+    const Index p = request.a.cols(), q = request.b.cols();
+    if (entries_of(request) == 0) {
+      request.out->setZero(p, q);
+      continue;
     }
+    using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+    *request.out = Eigen::Map<const RowMajor>(result, p, q);
+    result += p * q;
   }
 }
 

@@ -123,6 +123,8 @@ class ITSPACE_API Space {
   }
 
   void grams(std::span<const GramRequest<ConstView>> requests);
+  void ask_grams(std::span<const GramRequest<ConstView>> requests);  // at most eight
+  void answer_grams(std::span<const GramRequest<ConstView>> requests);
   SmallVector column_norms(const ConstView& a);
   BlendNorms blend_norms(const ConstView& y, const ConstView& b);
   void multiply(const ConstView& a, const Small& m, const View& out, Write write);
