@@ -3,7 +3,7 @@
 // CUDA's runtime on the memory of the host, for a machine without a GPU: what src/cuda asks of a device, with eyes that
 // a device does not have. New memory is full of NaN. Every launch, copy and allocation must find the device current
 // that its Device named; what is freed must be there, and all of it is gone at the end. Work is done at once, so that
-// streams are not tested here, and kernels are those of stand_in/kernels.cpp.
+// streams are not tested here; kernels are run by emulated/launch.hpp, or have stand-ins beside this file.
 #include "stand_in/runtime.hpp"
 
 #include <cuda_runtime_api.h>
