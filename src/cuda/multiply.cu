@@ -4,13 +4,15 @@
 #include "cuda/double_tile.cuh"
 #include "cuda/launch.cuh"
 
+#include <cuda_pipeline.h>
+
 namespace itspace::cuda::kernels {
 namespace {
 
 // out = a m by the tensor cores in double, both factors on the chip: the rows of a block of threads are read whole
-// before one of `out` is written, so that the two may share memory. A warp has `row_tiles` times eight rows, and 48
+// before one of `out` is written, so that the two may share memory. A warp has eight rows, and `tiles` times eight
 // columns at a time.
-constexpr int held_warps = 4, column_tiles = 6;
+constexpr int rows_of_warp = 8;
 
 // Entries between two rows of `a` on the chip: eight rows of four entries meet no bank twice. And of m, the same for
 // four rows of eight.
@@ -18,91 +20,99 @@ __host__ __device__ constexpr int a_stride(int p) {
   const int fours = (p + 3) / 4;
   return 4 * (fours + 1 - fours % 2);
 }
+template <int tiles>
 __host__ __device__ constexpr int m_stride_of(int q) {
-  return (q + 7) / 8 * 8 + 4;
+  return (q + 8 * tiles - 1) / (8 * tiles) * (8 * tiles) + 4;
 }
+template <int tiles>
 __host__ __device__ constexpr std::size_t m_bytes(int p, int q) {
-  return static_cast<std::size_t>((p + 3) / 4 * 4) * static_cast<std::size_t>(m_stride_of(q)) * sizeof(double);
+  return static_cast<std::size_t>((p + 3) / 4 * 4) * static_cast<std::size_t>(m_stride_of<tiles>(q)) * sizeof(double);
 }
 
-template <class T, int row_tiles>
-__global__ void __launch_bounds__(32 * held_warps)
+// All copies of a thread are on their way at once.
+template <class V>
+__device__ __forceinline__ void copy_or_clear(V* to, const V* from, bool is_there) {
+  if (is_there)
+    __pipeline_memcpy_async(to, from, sizeof(V));
+  else
+    *to = V(0);
+}
+
+template <class T, int warps, int tiles>
+__global__ void __launch_bounds__(32 * warps)
     multiply_held(In<T> a, const double* __restrict__ m, Out<T> out, bool add) {
   extern __shared__ __align__(16) unsigned char memory[];
-  constexpr int rows_of_block = 8 * row_tiles * held_warps;
+  constexpr int rows_of_block = rows_of_warp * warps;
   const int p = static_cast<int>(a.cols), q = static_cast<int>(out.cols), whole_p = (p + 3) / 4 * 4;
-  const int as = a_stride(p), ms = m_stride_of(q);
+  const int as = a_stride(p), ms = m_stride_of<tiles>(q);
   double* const factors = reinterpret_cast<double*>(memory);
-  T* const held = reinterpret_cast<T*>(memory + m_bytes(p, q));
+  T* const held = reinterpret_cast<T*>(memory + m_bytes<tiles>(p, q));
   const Index first = static_cast<Index>(blockIdx.x) * rows_of_block;
   const int rows = static_cast<int>(a.rows - first < rows_of_block ? a.rows - first : rows_of_block);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
-  for (int i = warp; i < rows_of_block; i += held_warps)
+  for (int i = warp; i < rows_of_block; i += warps)
     for (int k = lane; k < whole_p; k += 32)
-      held[i * as + k] = i < rows && k < p ? a.data[(first + i) * a.stride + k] : T(0);
-  for (int k = warp; k < whole_p; k += held_warps)
-    for (int j = lane; j < ms; j += 32) factors[k * ms + j] = k < p && j < q ? m[k * q + j] : 0;
+      copy_or_clear(held + i * as + k, a.data + (first + i) * a.stride + k, i < rows && k < p);
+  for (int k = warp; k < whole_p; k += warps)
+    for (int j = lane; j < ms; j += 32) copy_or_clear(factors + k * ms + j, m + k * q + j, k < p && j < q);
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
   __syncthreads();
-  const int quad = lane / 4, k0 = lane % 4;
-  const T* const of_rows = held + (8 * row_tiles * warp + quad) * as + k0;
-  for (int j0 = 0; j0 < q; j0 += 8 * column_tiles) {
-    const int left = q - j0;
-    double sums[row_tiles][column_tiles][2] = {};
+  const int quad = lane / 4, k0 = lane % 4, row = rows_of_warp * warp + quad;
+  const T* const of_row = held + row * as + k0;
+  for (int j0 = 0; j0 < q; j0 += 8 * tiles) {
+    double sums[tiles][2] = {};
     const double* const of_columns = factors + k0 * ms + j0 + quad;
-#pragma unroll 2
+#pragma unroll 4
     for (int k = 0; k < whole_p; k += 4) {
-      double x[row_tiles];
+      const auto x = static_cast<double>(of_row[k]);
 #pragma unroll
-      for (int i = 0; i < row_tiles; ++i) x[i] = static_cast<double>(of_rows[8 * i * as + k]);
-#pragma unroll
-      for (int j = 0; j < column_tiles; ++j) {
-        if (8 * j >= left) break;
-        const double factor = of_columns[k * ms + 8 * j];
-#pragma unroll
-        for (int i = 0; i < row_tiles; ++i) multiply_double_tile(sums[i][j], x[i], factor);
-      }
+      for (int j = 0; j < tiles; ++j) multiply_double_tile(sums[j], x, of_columns[k * ms + 8 * j]);
     }
 #pragma unroll
-    for (int i = 0; i < row_tiles; ++i)
+    for (int j = 0; j < tiles; ++j)
 #pragma unroll
-      for (int j = 0; j < column_tiles; ++j)
-#pragma unroll
-        for (int c = 0; c < 2; ++c) {
-          const int row = 8 * (row_tiles * warp + i) + quad, column = j0 + 8 * j + 2 * k0 + c;
-          if (row >= rows || column >= q) continue;
-          T* const to = out.data + (first + row) * out.stride + column;
-          *to = static_cast<T>(add ? static_cast<double>(*to) + sums[i][j][c] : sums[i][j][c]);
-        }
+      for (int c = 0; c < 2; ++c) {
+        const int column = j0 + 8 * j + 2 * k0 + c;
+        if (row >= rows || column >= q) continue;
+        T* const to = out.data + (first + row) * out.stride + column;
+        *to = static_cast<T>(add ? static_cast<double>(*to) + sums[j][c] : sums[j][c]);
+      }
   }
 }
 
 constexpr Index usual_chip_bytes = 48 * 1024, wanted_blocks = 256;
 
-template <class T, int row_tiles>
-bool launch_held_rows(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
+template <class T, int warps, int tiles>
+bool launch_tiles(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
   // For factors of so few values that two blocks of threads share a multiprocessor.
   constexpr std::size_t most_bytes = 100 * 1024;
-  constexpr int rows = 8 * row_tiles * held_warps;
-  constexpr Index most_cols = 1024;  // (more do not fit)
-  if (a.cols <= 0 || a.cols > most_cols || out.cols > most_cols) return false;
+  constexpr int rows = rows_of_warp * warps;
   const int p = static_cast<int>(a.cols), q = static_cast<int>(out.cols);
-  const std::size_t bytes = m_bytes(p, q) + static_cast<std::size_t>(rows * a_stride(p)) * sizeof(T);
+  const std::size_t bytes = m_bytes<tiles>(p, q) + static_cast<std::size_t>(rows * a_stride(p)) * sizeof(T);
   if (bytes > most_bytes) return false;
-  const auto kernel = multiply_held<T, row_tiles>;
+  const auto kernel = multiply_held<T, warps, tiles>;
   if (bytes > static_cast<std::size_t>(usual_chip_bytes))
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(most_bytes)),
           "asking for memory on the chip");
-  kernel<<<static_cast<unsigned>(over(a.rows, rows)), 32 * held_warps, bytes, stream>>>(a, m, out, add);
+  kernel<<<static_cast<unsigned>(over(a.rows, rows)), 32 * warps, bytes, stream>>>(a, m, out, add);
   check_launch("launching a product with a small matrix");
   return true;
 }
-
-// Twice as many rows for a warp where there are enough for all multiprocessors: m is read half as often.
+template <class T, int warps>
+bool launch_warps(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
+  constexpr int few = 3, many = 6;
+  return out.cols <= 8 * few ? launch_tiles<T, warps, few>(stream, a, m, out, add)
+                             : launch_tiles<T, warps, many>(stream, a, m, out, add);
+}
+// More warps share m where there are blocks enough all the same, and fewer where they would not fit on the chip.
 template <class T>
 bool launch_held(cudaStream_t stream, In<T> a, const double* m, Out<T> out, bool add) {
-  constexpr Index enough = 128 * 16 * held_warps;
-  return (a.rows >= enough && launch_held_rows<T, 2>(stream, a, m, out, add)) ||
-         launch_held_rows<T, 1>(stream, a, m, out, add);
+  constexpr int many = 8, few = 2;
+  constexpr Index enough = 128 * rows_of_warp * many, most_cols = 1024;  // (more columns do not fit)
+  if (a.cols <= 0 || a.cols > most_cols || out.cols > most_cols) return false;
+  return (a.rows >= enough && launch_warps<T, many>(stream, a, m, out, add)) ||
+         launch_warps<T, few>(stream, a, m, out, add);
 }
 
 // The same for larger ones: a block of threads holds so many values of `a` alone on the chip.
