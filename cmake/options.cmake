@@ -41,9 +41,16 @@ option(ITSPACE_BUILD_CLI "Build the program" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_EXPERIMENTS "Build the demo and the experiments" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(ITSPACE_BUILD_BENCHMARKS "Build the benchmarks" OFF)
-# What tests cost to compile is what they instantiate of Eigen, most of it the same in all of them: several files at a time
-# take a third of it. Off, a change of one file is compiled faster, and each file by itself.
-option(ITSPACE_TESTS_TOGETHER "Compile several files of tests at a time" ON)
+# What files cost to compile is what they read and instantiate of Eigen, most of it the same in all of them: several files
+# at a time take half of it, or less. Off, a change of one file is compiled faster, and each file by itself.
+option(ITSPACE_COMPILE_TOGETHER "Compile several files of a room, or of its tests, at a time" ON)
+function(itspace_compile_together target)
+  if(ITSPACE_COMPILE_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    # It takes what is in an included file for a header's, where something of an unnamed namespace would be a mistake.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
 # Off by default: a compiler newer than ours knows warnings that ours does not, and they are no reason not to build.
 option(ITSPACE_WERROR "Treat warnings as errors" OFF)
 # Whoever leaves out the files leaves out what needs them too; what is built only when asked for is asked about.
@@ -95,7 +102,7 @@ add_library(itspace_test_flags INTERFACE)
 target_link_libraries(itspace_flags INTERFACE itspace_warnings)
 target_link_libraries(itspace_test_flags INTERFACE itspace_warnings)
 target_compile_options(itspace_flags INTERFACE -Wshadow)
-if(NOT ITSPACE_TESTS_TOGETHER)  # where names of one file shadow those of another
+if(NOT ITSPACE_COMPILE_TOGETHER)  # where names of one file shadow those of another
   target_compile_options(itspace_test_flags INTERFACE -Wshadow)
 endif()
 if(ITSPACE_SANITIZE)

@@ -16,7 +16,7 @@ std::vector<Index> first_of(const std::vector<Index>& rows, Index count) {
   return {rows.begin(), rows.begin() + std::min<Index>(count, static_cast<Index>(rows.size()))};
 }
 
-std::set<int> labels_at(const LabelledSet& set, const std::vector<Index>& rows) {
+std::set<int> classes_at(const LabelledSet& set, const std::vector<Index>& rows) {
   std::set<int> labels;
   for (const Index row : rows) labels.insert(set.labels[static_cast<std::size_t>(row)]);
   return labels;
@@ -39,7 +39,7 @@ Split split_rows(const Instance& instance, std::uint64_t seed, Index most_rows) 
 }
 
 std::vector<Index> judged_rows(const Instance& instance, const Split& split, bool closed_set) {
-  const std::set<int> known = labels_at(instance.source, split.train);
+  const std::set<int> known = classes_at(instance.source, split.train);
   std::vector<Index> judged;
   for (const Index row : split.test) {
     const int label = instance.target.labels[static_cast<std::size_t>(row)];
@@ -52,7 +52,7 @@ std::vector<Index> judged_rows(const Instance& instance, const Split& split, boo
           instance.info.name, row, label, split.train.size(), label));
     }
   }
-  const std::set<int> judged_classes = labels_at(instance.target, judged);
+  const std::set<int> judged_classes = classes_at(instance.target, judged);
   if (closed_set && judged_classes.size() >= 2) return judged;
   for (const int label : known) {
     if (judged_classes.contains(label)) continue;

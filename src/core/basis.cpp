@@ -4,22 +4,18 @@
 #include "kernels/small_sweeps.hpp"
 
 #include "core/lapack.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace itspace {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
-
 // Cholesky of the equilibrated Gram matrix, U'U, is trusted while ||U^(-1)|| is at most this: Q'Q = I then holds to its
 // square times eps. (Small pivots do not tell: a U with many moderate ones can be worse than one with a small one.)
 constexpr double longest_inverse = 1e3;
-// From here on R is taken anew from Q and Y: Y - Q U loses ||U^(-1)|| eps.
-constexpr double accurate_inverse = 30;
 
 }  // namespace
 

@@ -39,6 +39,10 @@ void make_basis(S& space, const typename S::ConstView& y, typename S::View q, Ba
 template <Space S>
 void make_scaled_basis(S& space, const typename S::ConstView& y, typename S::View q, Basis& basis);
 
+// ||U^(-1)|| of the equilibrated Gram matrix U'U from which on R is taken anew from Q and Y: Y - Q U loses that times
+// eps.
+inline constexpr double accurate_inverse = 30;
+
 // One stage Q_new = Q(:, kept) inverse of make_basis, from the Gram matrix of the kept columns: Q(:, kept) = Q_new
 // step.
 struct BasisStage {

@@ -5,6 +5,7 @@
 
 #include "core/certificate_by_products.hpp"
 #include "core/lapack.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +14,6 @@
 
 namespace itspace {
 namespace {
-
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // Coefficients whose sizes differ by no more than this lose nothing that counts when they are mixed.
 constexpr double mixed_safely = 30;

@@ -4,6 +4,7 @@
 #include "kernels/small_sweeps.hpp"
 
 #include "core/lapack.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,8 +12,6 @@
 
 namespace itspace {
 namespace {
-
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // Fewer columns are multiplied as fast in double as they are converted.
 constexpr Index fewest_for_single = 32;

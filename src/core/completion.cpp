@@ -2,10 +2,10 @@
 #include "core/completion.hpp"
 
 #include "core/lapack.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace itspace {
 namespace {
@@ -13,7 +13,6 @@ namespace {
 // A draw is worth filling in where its energy is this many times rounding: what it shares with the seen part is known
 // no better, and a direction with less is not worth the step that it would put in doubt.
 constexpr double worth_filling = 32;
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 }  // namespace
 

@@ -5,16 +5,14 @@
 
 #include "core/lapack.hpp"
 #include "core/require.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace itspace {
 namespace {
-
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // D L, L of Cholesky with complete pivoting of C = D^(-1) Sigma D^(-1) down to pivots of d eps; nothing where what is
 // left is more than rounding of C, so that Sigma is indefinite by more than that.

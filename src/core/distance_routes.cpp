@@ -7,6 +7,7 @@
 #include "core/covariance_factor.hpp"
 #include "core/lapack.hpp"
 #include "core/require.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -15,7 +16,6 @@
 namespace itspace {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 constexpr double rounded_to_float = Eigen::NumTraits<float>::epsilon();
 
 // A value with a bound on its rounding; the bound is infinite where the route does not apply.

@@ -7,6 +7,7 @@
 #include <itspace/trace.hpp>
 
 #include "core/product.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -56,7 +57,6 @@ struct EvaluatedPoint {
     rule.length = 4 * eps;
     rule.single_precision = eps > std::numeric_limits<double>::epsilon();
     // Rounding of the singular values: of their squares where G itself was formed, of themselves elsewhere.
-    constexpr double eps64 = std::numeric_limits<double>::epsilon();
     rule.relative = route == Route::gram ? std::sqrt(30 * eps64) : 30 * eps64;
     return rule;
   }

@@ -17,12 +17,12 @@ double count_of(const LowRankGaussian& model) {
   return model.samples > 0 ? std::max(model.samples, 1.0) : std::numeric_limits<double>::infinity();
 }
 
-double beyond(double noise, double observed) {
+double share_beyond(double noise, double observed) {
   return observed > 0 ? std::max(0.0, 1 - noise / observed) : 0.0;
 }
 
 // W2^2 between the two covariances; nothing where one side does not vary.
-double covariance_displacement(LowRankGaussian from, LowRankGaussian to) {
+double between_covariances(LowRankGaussian from, LowRankGaussian to) {
   if (!(std::min(from.remainder, to.remainder) > 0)) return 0;
   from.mean = to.mean;
   return std::max(0.0, TransportMap(from, to).displacement());
@@ -51,7 +51,7 @@ Eigen::VectorXd kept_of_deviations(const LowRankGaussian& source, const LowRankG
   for (Index j = 0; j < kept.size(); ++j)
     if (source.deviations(j) > 0 && stream.deviations(j) > 0) {
       const double change = std::log(source.deviations(j) / stream.deviations(j));
-      kept(j) = beyond(noise, change * change);
+      kept(j) = share_beyond(noise, change * change);
     }
   return kept;
 }
@@ -70,11 +70,12 @@ FollowedShift followed_shift(const LowRankGaussian& source, const LowRankGaussia
   const double source_count = count_of(source), stream_count = count_of(stream);
   const double source_trace = trace_of(source), mean_error = trace_of(stream) / stream_count;
   const double move = (source.mean - stream.mean).squaredNorm();
-  const double covariance = covariance_displacement(stream, source);
+  const double covariance = between_covariances(stream, source);
   FollowedShift out;
   MomentEvidence& moments = out.moments;
-  moments.mean_kept = beyond(source_trace / source_count + mean_error, move);
-  moments.covariance_kept = beyond(expected_displacement(source, 1 / source_count + 1 / stream_count), covariance);
+  moments.mean_kept = share_beyond(source_trace / source_count + mean_error, move);
+  moments.covariance_kept =
+      share_beyond(expected_displacement(source, 1 / source_count + 1 / stream_count), covariance);
   moments.covariance_kept_scaled = moments.covariance_kept;
   moments.mean_share = move + covariance > 0 ? move / (move + covariance) : 0.0;
   moments.covariance = source_trace > 0 ? covariance / source_trace : std::numeric_limits<double>::infinity();

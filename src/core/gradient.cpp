@@ -15,7 +15,7 @@
 namespace itspace {
 namespace {
 
-constexpr Index chunk_rows = 1024;
+constexpr Index rows_of_piece = 1024;
 
 }  // namespace
 
@@ -47,8 +47,8 @@ FeaturesGradient<Scalar> objective_and_features_gradient(const std::type_identit
   const Index r = y.cols();
   Block<double> rows;  // a chunk of T
   const auto each_chunk = [&](auto visit) {
-    for (Index first = 0; first < n; first += chunk_rows) {
-      const Index count = std::min(chunk_rows, n - first);
+    for (Index first = 0; first < n; first += rows_of_piece) {
+      const Index count = std::min(rows_of_piece, n - first);
       rows.resize(count, d);
       for (Index i = 0; i < count; ++i)
         rows.row(i) =

@@ -5,6 +5,7 @@
 #include <itspace/space.hpp>
 
 #include "core/lapack.hpp"
+#include "core/rounding.hpp"
 #include "core/subspace.hpp"
 #include "kernels/block_ops.hpp"
 #include "kernels/scratch.hpp"
@@ -17,7 +18,6 @@
 namespace itspace {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 constexpr std::uint64_t start_stream = 3, probe_stream = 4;
 
 // A block of fewer columns costs nearly as much as one of eight; below twelve blocks of a quarter of the dimension few

@@ -7,16 +7,14 @@
 #include "core/paper_solver.hpp"
 #include "core/probe_impl.hpp"
 #include "core/product_impl.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace itspace {
 namespace paper_detail {
-
-inline constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // Streams of the seed.
 inline constexpr std::uint64_t probe_stream = 1, completion_stream = 1024;
@@ -411,7 +409,7 @@ double PaperSolver<S>::kept_product_error(const Basis& to) const {
   const Small x = previous_basis_.r * to.inverse, x_b = basis_b_.r * to.inverse;
   const Small steep = previous_basis_.r.cwiseAbs() * to.inverse.cwiseAbs();
   return std::abs(1 - step_alpha_) * kept_error_ * longest(x) + std::abs(step_alpha_) * longest(x_b) +
-         longest(steep) * paper_detail::eps64 / eps() / 4;
+         longest(steep) * eps64 / eps() / 4;
 }
 
 }  // namespace itspace

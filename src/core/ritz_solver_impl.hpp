@@ -6,6 +6,7 @@
 #include "core/product_impl.hpp"
 #include "core/require.hpp"
 #include "core/ritz_solver.hpp"
+#include "core/rounding.hpp"
 #include "core/subspace_impl.hpp"
 
 #include <algorithm>
@@ -17,7 +18,6 @@
 namespace itspace {
 namespace ritz_detail {
 
-inline constexpr double eps64 = std::numeric_limits<double>::epsilon();
 inline constexpr std::uint64_t guard_stream = 2;
 
 // Directions of Sigma V beyond V are fresh products, so only near-dependence among themselves is dropped.
@@ -121,10 +121,10 @@ void RitzSolver<S>::make_first_subspace() {
   for (int round = 0; round < 2 && filled > 0; ++round) {
     const View guards = columns(s_, v_cols_, filled);
     project_out(space_, v(), guards);
-    filled = orthonormalise(space_, guards, ritz_detail::eps64, Drop::relative).cols();
+    filled = orthonormalise(space_, guards, eps64, Drop::relative).cols();
   }
   v_cols_ += filled;
-  v_cols_ = orthonormalise(space_, v(), ritz_detail::eps64, Drop::relative).cols();
+  v_cols_ = orthonormalise(space_, v(), eps64, Drop::relative).cols();
 }
 
 // Of R = Sigma V - V theta, which lies in Q's columns: orthonormal to S to rounding, since V are the Ritz vectors of
@@ -370,7 +370,7 @@ NullRule RitzSolver<S>::null_rule() const {
   rule.noise = point_error_ * product_.energy_noise() * point_.data.target_norm;
   rule.length = 4 * eps();
   rule.single_precision = std::same_as<Scalar, float>;
-  rule.relative = 30 * ritz_detail::eps64;
+  rule.relative = 30 * eps64;
   return rule;
 }
 

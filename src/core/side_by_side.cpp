@@ -4,10 +4,12 @@
 #include "kernels/lanes.hpp"
 #include "kernels/step_sweeps.hpp"
 
+#include "core/basis.hpp"
 #include "core/certificate_by_products.hpp"
 #include "core/paper_solver.hpp"
 #include "core/polar.hpp"
 #include "core/recorder.hpp"
+#include "core/rounding.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,10 +23,8 @@
 namespace itspace {
 namespace {
 
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
-
-// The limits of basis.cpp and certificate.cpp up to which nothing special is to be done.
-constexpr double accurate_inverse = 30, most_doubt = 1e-2, clear = 4;
+// The limits of certificate.cpp up to which nothing special is to be done.
+constexpr double most_doubt = 1e-2, clear = 4;
 
 // Columns that are further from orthonormal are those of an ill-conditioned theta. What is missing is in the gap.
 constexpr double near_orthonormal = 1e-8;

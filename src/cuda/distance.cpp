@@ -5,19 +5,17 @@
 
 #include "core/nuclear_norm.hpp"
 #include "core/require.hpp"
+#include "core/rounding.hpp"
 #include "cuda/linear_algebra.hpp"
 #include "cuda/views.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <utility>
 
 namespace itspace::cuda {
 namespace {
-
-constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 // What nuclear_norm asks of a place.
 class DeviceWork {

@@ -10,7 +10,7 @@ namespace itspace::io {
 namespace {
 
 constexpr StateKind kind{"checkpoint of a run", checkpoint_format, "itspace align --checkpoint"};
-constexpr std::string_view remedy = "the file is damaged: begin the run again, or use an older copy";
+constexpr std::string_view checkpoint_remedy = "the file is damaged: begin the run again, or use an older copy";
 
 // Takes the first line off. A text has none where it has ended.
 std::optional<std::string_view> next_line(std::string_view& text) {
@@ -68,7 +68,7 @@ CheckpointHead load_checkpoint_head(const std::filesystem::path& path) {
   CheckpointHead head{read_text(path, "precision"), read_text(path, "run")};
   if (head.precision != precision_name<float>() && head.precision != precision_name<double>()) {
     fail("{}: its precision is {}, float32 or float64 was expected; {}", in_quotes(path), in_quotes(head.precision),
-         remedy);
+         checkpoint_remedy);
   }
   return head;
 }
@@ -80,17 +80,17 @@ Checkpoint<Scalar> load_checkpoint(const std::filesystem::path& path) {
     fail("{}: is the checkpoint of a run in {}, and this one is in {}; resume it in its own precision", in_quotes(path),
          head.precision, precision_name<Scalar>());
   }
-  const StateReader in(path, remedy);
+  const StateReader in(path, checkpoint_remedy);
   Checkpoint<Scalar> checkpoint{in.template matrix<Scalar>("current"), in.template matrix<Scalar>("best"), {}};
   in.require_shape("best", checkpoint.best.rows(), checkpoint.best.cols(), checkpoint.current.rows(),
                    checkpoint.current.cols());
   try {
     checkpoint.trace = trace_from_json(in.bytes("trace"));
   } catch (const std::runtime_error& error) {
-    fail("array 'trace' of {}: {}; {}", in_quotes(path), error.what(), remedy);
+    fail("array 'trace' of {}: {}; {}", in_quotes(path), error.what(), checkpoint_remedy);
   }
   if (checkpoint.trace.steps.empty()) {
-    fail("array 'trace' of {}: has no steps; {}", in_quotes(path), remedy);
+    fail("array 'trace' of {}: has no steps; {}", in_quotes(path), checkpoint_remedy);
   }
   return checkpoint;
 }

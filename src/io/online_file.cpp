@@ -15,7 +15,7 @@ namespace itspace::io {
 namespace {
 
 constexpr StateKind stream_state{"state of a stream", online_format, "itspace follow"};
-constexpr std::string_view remedy = "the file is damaged: begin the stream again, or use an older copy";
+constexpr std::string_view stream_remedy = "the file is damaged: begin the stream again, or use an older copy";
 
 std::string_view name_of(StepSize::Kind kind) {
   switch (kind) {
@@ -314,7 +314,8 @@ std::string online_precision(const std::filesystem::path& path) {
   check_format(path, stream_state);
   const std::string found = read_text(path, "precision");
   if (found != precision_name<float>() && found != precision_name<double>()) {
-    fail("{}: its precision is {}, float32 or float64 was expected; {}", in_quotes(path), in_quotes(found), remedy);
+    fail("{}: its precision is {}, float32 or float64 was expected; {}", in_quotes(path), in_quotes(found),
+         stream_remedy);
   }
   return found;
 }
@@ -326,7 +327,7 @@ OnlineAligner<Scalar> load_online(const std::filesystem::path& path) {
     fail("{}: is the state of a stream in {}, and batches in {} were to be added; give batches of its own type",
          in_quotes(path), precision, precision_name<Scalar>());
   }
-  const StateReader in(path, remedy);
+  const StateReader in(path, stream_remedy);
   try {
     typename OnlineAligner<Scalar>::Parts parts{.options = {}, .target = OnlineTarget<Scalar>(read_stream<Scalar>(in))};
     parts.options.rank = in.count("rank");
@@ -342,20 +343,20 @@ OnlineAligner<Scalar> load_online(const std::filesystem::path& path) {
     }
     return OnlineAligner<Scalar>(std::move(parts));
   } catch (const std::invalid_argument& error) {
-    fail("{}: {}; {}", in_quotes(path), error.what(), remedy);
+    fail("{}: {}; {}", in_quotes(path), error.what(), stream_remedy);
   }
 }
 
 std::optional<FollowGate> load_follow_gate(const std::filesystem::path& path) {
   check_format(path, stream_state);
-  const StateReader in(path, remedy);
+  const StateReader in(path, stream_remedy);
   if (!in.has("gate_maps")) {
     return std::nullopt;
   }
   try {
     return FollowGate(read_gate(in));
   } catch (const std::invalid_argument& error) {
-    fail("{}: {}; {}", in_quotes(path), error.what(), remedy);
+    fail("{}: {}; {}", in_quotes(path), error.what(), stream_remedy);
   }
 }
 

@@ -19,12 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys stay in the order of the schema
 
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-
 Json as_json(double value) {
-  return number(value);
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 Json as_json(Index value) {
   return value;
@@ -252,11 +248,11 @@ std::string to_json(const Trace& trace) {
   json["rank"] = trace.rank;
   json["solver"] = trace.solver;
   json["route"] = name(trace.route);
-  json["alpha"] = trace.alpha ? number(*trace.alpha) : Json(line_search_alpha);
+  json["alpha"] = trace.alpha ? as_json(*trace.alpha) : Json(line_search_alpha);
   json["precision"] = trace.precision;
   json["status"] = name(trace.status);
   json["reason"] = as_json(trace.reason);
-  json["target_trace"] = number(trace.target_trace);
+  json["target_trace"] = as_json(trace.target_trace);
   json["passes_total"] = trace.passes_total;
   json["best"] = trace.best;
   json["factor_checksum"] = as_json(trace.factor_checksum);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t most_bytes = 0xfffffffe;  // 0xffffffff says "see zip64"
 constexpr std::uint32_t most_members = 0xfffe;
 constexpr std::size_t alignment = 64;
-constexpr std::size_t local_bytes = 30;
+constexpr std::size_t local_head_bytes = 30;
 // The extra field that Android's zipalign pads with; readers skip what they do not know.
 constexpr std::uint32_t padding_id = 0xd935;
 constexpr std::size_t padding_head_bytes = 4;
@@ -66,14 +66,14 @@ void ZipWriter::add(std::string_view name, std::string_view head, std::string_vi
     fail("{} cannot be written: an .npz of ours holds at most {} arrays", where_, most_members);
   }
   const std::uint64_t bytes = head.size() + body.size();
-  require_room(local_bytes + name.size() + padding_head_bytes + alignment + bytes);
+  require_room(local_head_bytes + name.size() + padding_head_bytes + alignment + bytes);
 
   uLong crc = ::crc32_z(0, reinterpret_cast<const Bytef*>(head.data()), head.size());
   if (!body.empty()) {  // an empty array has no address, and zlib would start anew
     crc = ::crc32_z(crc, reinterpret_cast<const Bytef*>(body.data()), body.size());
   }
   const std::uint64_t offset = written_;
-  const std::uint64_t unpadded = offset + local_bytes + name.size() + padding_head_bytes;
+  const std::uint64_t unpadded = offset + local_head_bytes + name.size() + padding_head_bytes;
   const std::size_t padding = (alignment - unpadded % alignment) % alignment;
   const std::string fields = common_fields(static_cast<std::uint32_t>(crc), bytes, name);
 

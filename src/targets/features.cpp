@@ -17,7 +17,7 @@ namespace {
 
 // Values of a chunk: small enough that it is still in cache when the second product reads it.
 constexpr Index chunk_values = Index(1) << 20;
-constexpr Index fewest_rows = 8, most_rows = 512;
+constexpr Index fewest_chunk_rows = 8, most_chunk_rows = 512;
 
 }  // namespace
 
@@ -58,7 +58,7 @@ template <Storage Scalar, Storage Data>
 template <class Visit>
 void FeaturesTarget<Scalar, Data>::for_each_shifted_chunk(Visit visit) const {
   const auto z = features_.view();
-  const Index step = std::clamp(chunk_values / z.cols(), fewest_rows, most_rows);
+  const Index step = std::clamp(chunk_values / z.cols(), fewest_chunk_rows, most_chunk_rows);
   BlockView<Scalar> chunk =
       kernels::scratch_block<Scalar, kernels::Scratch::feature_chunk>(std::min(step, z.rows()), z.cols());
   for (Index first = 0; first < z.rows(); first += step) {

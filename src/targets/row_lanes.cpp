@@ -23,7 +23,7 @@ namespace {
 // gone through in runs of rows that stay there between reading and summing, and between centring and the second
 // product.
 constexpr std::uint64_t piece_bytes = std::uint64_t(1) << 20, run_bytes = std::uint64_t(128) << 10;
-constexpr Index fewest_rows = 32, most_rows = 1024;
+constexpr Index fewest_piece_rows = 32, most_piece_rows = 1024;
 // Sums are moved from Scalar to double after so many rows.
 constexpr Index rows_until_moved = 1024;
 // Pieces between two looks at the whole: then the threads meet, and the system is told what comes next.
@@ -38,9 +38,9 @@ constexpr std::uint64_t size_of(Index count) {
 template <Storage Scalar, Storage Data>
 RowLanes<Scalar, Data>::RowLanes(Index dim) : dim_(dim) {
   const auto held = static_cast<Index>(piece_bytes / (size_of(dim) * sizeof(Data)));
-  piece_rows_ = std::clamp(held, fewest_rows, most_rows) / kernels::strip_rows * kernels::strip_rows;
+  piece_rows_ = std::clamp(held, fewest_piece_rows, most_piece_rows) / kernels::strip_rows * kernels::strip_rows;
   const auto run = static_cast<Index>(run_bytes / (size_of(dim) * sizeof(Data)));
-  rows_at_once_ = std::clamp(run / fewest_rows * fewest_rows, fewest_rows, piece_rows_);
+  rows_at_once_ = std::clamp(run / fewest_piece_rows * fewest_piece_rows, fewest_piece_rows, piece_rows_);
 }
 
 template <Storage Scalar, Storage Data>
@@ -51,7 +51,7 @@ Index RowLanes<Scalar, Data>::count_for(Index cols, std::uint64_t memory) const 
   if (cols > kernels::most_strip_columns) return 0;
   const Index padded = cols > 0 ? kernels::strip_loops<Scalar, Data>().widths.padded(cols) : 0;
   const std::uint64_t block = size_of(dim_) * size_of(padded) * sizeof(Scalar);
-  if (block > most_block_bytes || size_of(dim_) * sizeof(Data) * size_of(fewest_rows) > piece_bytes) return 0;
+  if (block > most_block_bytes || size_of(dim_) * sizeof(Data) * size_of(fewest_piece_rows) > piece_bytes) return 0;
   const std::uint64_t of_lane =
       size_of(dim_) * (size_of(piece_rows_ + 2) * sizeof(Data) + size_of(kernels::strip_rows + 1) * sizeof(Scalar) +
                        size_of(padded) * (sizeof(Scalar) + sizeof(double)) + 8 * sizeof(double));

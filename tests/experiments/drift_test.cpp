@@ -13,7 +13,7 @@
 namespace itspace::experiments {
 namespace {
 
-constexpr double eps = Eigen::NumTraits<double>::epsilon();
+constexpr double rounding = Eigen::NumTraits<double>::epsilon();
 constexpr Index d = 9, r = 4, n = 50;
 
 Block<double> samples() {
@@ -40,10 +40,10 @@ TEST(Drift, ScaleStretchesEachDirectionByItsOwnFactor) {
   const Block<double> v = directions();
   const Small a = matrix_of(Drift(DriftKind::scale, v, 4, 0));
   const SmallVector s{{1, 2, 3, 4}};  // linear from 1 to s_max
-  EXPECT_LE((a * v - v * s.asDiagonal()).norm(), 30 * eps * s.norm());
+  EXPECT_LE((a * v - v * s.asDiagonal()).norm(), 30 * rounding * s.norm());
   // What is orthogonal to V stays.
   const Small rest = Small::Identity(d, d) - v * v.transpose();
-  EXPECT_LE((a * rest - rest).norm(), 30 * eps * rest.norm());
+  EXPECT_LE((a * rest - rest).norm(), 30 * rounding * rest.norm());
 }
 
 TEST(Drift, MixAddsToOtherOrthonormalDirections) {
@@ -51,7 +51,7 @@ TEST(Drift, MixAddsToOtherOrthonormalDirections) {
   const Small a = matrix_of(Drift(DriftKind::mix, v, 4, 11));
   const Small u = (a - Small::Identity(d, d)) * v;  // U diag(0, 1, 2, 3)
   const SmallVector squares{{0, 1, 4, 9}};
-  EXPECT_LE((u.transpose() * u - Small(squares.asDiagonal())).norm(), 100 * eps * squares.norm());
+  EXPECT_LE((u.transpose() * u - Small(squares.asDiagonal())).norm(), 100 * rounding * squares.norm());
   EXPECT_GT((u - v * SmallVector{{0, 1, 2, 3}}.asDiagonal()).norm(), 0.1);  // not the same ones
   EXPECT_GT((a - matrix_of(Drift(DriftKind::mix, v, 4, 12))).norm(), 0.1);  // by seed
   EXPECT_EQ(a, matrix_of(Drift(DriftKind::mix, v, 4, 11)));
@@ -64,7 +64,7 @@ TEST(Drift, MovesTheCovarianceAsALinearMap) {
     Block<double> moved = samples();
     drift.apply(moved);
     const Small expected = a * covariance<double>(samples()) * a.transpose();
-    EXPECT_LE((covariance<double>(moved) - expected).norm(), 100 * eps * expected.norm());
+    EXPECT_LE((covariance<double>(moved) - expected).norm(), 100 * rounding * expected.norm());
   }
 }
 
@@ -79,7 +79,7 @@ TEST(Drift, NoneAndSeverityOneChangeNothing) {
 
 TEST(Drift, OneDirectionTakesTheWholeSeverity) {
   const Block<double> v = directions().leftCols(1);
-  EXPECT_LE((matrix_of(Drift(DriftKind::scale, v, 3, 0)) * v - 3 * v).norm(), 30 * eps);
+  EXPECT_LE((matrix_of(Drift(DriftKind::scale, v, 3, 0)) * v - 3 * v).norm(), 30 * rounding);
 }
 
 TEST(Drift, RefusesOtherNamesAndSeverities) {

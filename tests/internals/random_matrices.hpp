@@ -6,13 +6,12 @@
 #include <itspace/random.hpp>
 #include <itspace/space.hpp>
 
+#include "core/rounding.hpp"
+
 #include <Eigen/QR>
 #include <cstdint>
-#include <limits>
 
 namespace itspace {
-
-inline constexpr double eps64 = std::numeric_limits<double>::epsilon();
 
 inline Small normal(Index rows, Index cols, std::uint64_t seed) {
   Block<double> block(rows, cols);
