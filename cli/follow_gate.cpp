@@ -19,7 +19,7 @@
 namespace itspace::cli {
 namespace {
 
-constexpr auto group = "Gate";
+constexpr auto gate_group = "Gate";
 
 std::vector<std::filesystem::path> pair_of(const std::string& text) {
   const auto paths = paths_between_commas(text);
@@ -51,9 +51,9 @@ void add_gate_options(CLI::App& app, GateArguments& given) {
                  "are and under the map; once for each file of batches. They open and close the gate")
       ->type_name("FILE,FILE")
       ->allow_extra_args(false)
-      ->group(group);
+      ->group(gate_group);
   add_path(app, "--source", given.source, "features of the source, the frame that the stream is mapped into")
-      ->group(group);
+      ->group(gate_group);
   app.add_option_function<std::string>(
          "--map",
          [&given](const std::string& text) {
@@ -65,15 +65,16 @@ void add_gate_options(CLI::App& app, GateArguments& given) {
          "from the stream to the source: scale, mean, monge or whiten (default scale),\n"
          "of which only what is beyond noise is kept")
       ->type_name("KIND")
-      ->group(group);
+      ->group(gate_group);
   add_path(app, "--map-out", given.map_out, "the map while the gate is open, the identity while it is closed (.npz)")
-      ->group(group);
+      ->group(gate_group);
   add_path(app, "--candidate-out", given.candidate_out,
            "the map, whatever the gate says: to ask the classifier about the next batch (.npz)")
-      ->group(group);
-  add_whole(app, "--gate-samples", given.samples, "decide by the last so many samples (default 512)")->group(group);
+      ->group(gate_group);
+  add_whole(app, "--gate-samples", given.samples, "decide by the last so many samples (default 512)")
+      ->group(gate_group);
   add_whole(app, "--patience", given.patience, "batches in a row that it takes to open or close (default 1)")
-      ->group(group);
+      ->group(gate_group);
 }
 
 void check_gate(const GateArguments& given, const std::vector<std::string>& files) {

@@ -11,7 +11,7 @@ namespace itspace::experiments {
 namespace {
 
 constexpr double decay = 1.2, least_eigenvalue = 1e-4;
-constexpr int classes = 10;
+constexpr int class_count = 10;
 constexpr Index class_directions = 16;
 constexpr double class_spread = 0.8;  // of the means, in deviations of each direction
 constexpr double any_angle = 2, wide_angle = 0.35, mild_angle = 0.08;
@@ -53,7 +53,7 @@ void fill_synthetic(Index dim, Labels labels, Instance& instance) {
   Eigen::RowVectorXf scales(dim);
   for (Index i = 0; i < dim; ++i)
     scales[i] = static_cast<float>(std::sqrt(std::max(std::pow(static_cast<double>(i + 1), -decay), least_eigenvalue)));
-  Block<float> means(classes, std::min(class_directions, dim));
+  Block<float> means(class_count, std::min(class_directions, dim));
   Random(0, class_means).fill_normal<float>(means);
   means *= static_cast<float>(class_spread);
 
@@ -64,7 +64,7 @@ void fill_synthetic(Index dim, Labels labels, Instance& instance) {
     if (labelled)
       for (Index i = 0; i < count; ++i) {
         // An odd offset: otherwise the two domains would have the same labels row by row and look paired.
-        set->labels.push_back(static_cast<int>((i + (is_source ? 0 : 1)) % classes));
+        set->labels.push_back(static_cast<int>((i + (is_source ? 0 : 1)) % class_count));
         set->features.row(i).head(means.cols()) += means.row(set->labels.back());
       }
     set->features *= scales.asDiagonal();
