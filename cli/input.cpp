@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <new>
 #include <stdexcept>
 
@@ -23,7 +22,7 @@ namespace {
 // What may be demanded of a covariance: it was rounded to its file's type, and may have been added up in float32
 // whatever that is. The same as everywhere in the library and in Python.
 double rounding_of(const io::Array& array) {
-  return std::max(array.epsilon(), static_cast<double>(std::numeric_limits<float>::epsilon()));
+  return std::max(array.epsilon(), rounded_to_float);
 }
 
 // Beyond rounding, but far too little for a square of samples to have by chance: whoever has such an array means a

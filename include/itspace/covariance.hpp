@@ -10,6 +10,7 @@
 #include <itspace/export.hpp>
 
 #include <Eigen/Core>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -66,6 +67,10 @@ struct Asymmetry {
 // @pre square and finite.
 template <Storage Scalar>
 ITSPACE_API Asymmetry largest_asymmetry(const ConstBlockView<Scalar>& matrix);
+
+// The eps of data that comes from elsewhere: whatever its type is now, it may have been added up in float32 before.
+// Files, Python, batches, distances and GPUs judge covariances by this one.
+inline constexpr double rounded_to_float = std::numeric_limits<float>::epsilon();
 
 // d*eps*max|sigma_ij|: asymmetry up to here is rounding. eps is the storage type's, or a larger one for data that was
 // rounded before it came here; so everywhere below.

@@ -14,7 +14,6 @@
 #include <nanobind/stl/variant.h>
 
 #include <cmath>
-#include <limits>
 #include <string>
 
 namespace itspace::python {
@@ -66,7 +65,7 @@ template <Storage Data>
 AnyTarget from_covariance(const Matrix<Data>& sigma, bool check) {
   if (check) {  // symmetry was seen to at the door, by the same limit
     const nb::gil_scoped_release unlocked;
-    check_covariance<Data>(view<Data>(sigma), static_cast<double>(std::numeric_limits<float>::epsilon()));
+    check_covariance<Data>(view<Data>(sigma), rounded_to_float);
   }
   return made_by<Data>([sigma]<class Scalar>() {
     using Dense = DenseTarget<Scalar, Data>;

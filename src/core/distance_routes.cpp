@@ -16,8 +16,6 @@
 namespace itspace {
 namespace {
 
-constexpr double rounded_to_float = Eigen::NumTraits<float>::epsilon();
-
 // A value with a bound on its rounding; the bound is infinite where the route does not apply.
 struct Bounded {
   double value = 0;

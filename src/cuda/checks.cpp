@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <itspace/cuda/checks.hpp>
 
+#include <itspace/covariance.hpp>
+
 #include "core/require.hpp"
 #include "cuda/linear_algebra.hpp"
 #include "cuda/views.hpp"
 
 #include <cmath>
-#include <limits>
 
 namespace itspace::cuda {
 
@@ -36,8 +37,7 @@ double check_symmetric(const Device& device, const std::type_identity_t<ConstVie
   state.synchronize();
   const double asymmetry = read[0], largest = read[1], negative = read[2];
   require(std::isfinite(largest), what, " has a value that is NaN or Inf; remove or replace such values first");
-  constexpr double eps = std::numeric_limits<float>::epsilon();
-  const double limit = static_cast<double>(sigma.rows) * eps * largest;
+  const double limit = static_cast<double>(sigma.rows) * rounded_to_float * largest;
   require(asymmetry <= limit, what, " is not symmetric: two entries [i, j] and [j, i] differ by ", asymmetry,
           " (limit ", limit, "). Pass a covariance, average it with its transpose, or pass the features it came from");
   require(negative <= limit, what, " is indefinite: it has a variance of ", -negative,
@@ -55,8 +55,7 @@ bool is_semidefinite(const Device& device, const std::type_identity_t<ConstView<
   Block<double> shifted(device, d, d);
   kernels::widen_symmetric<Scalar>(state.stream(), in(sigma), shifted.data());
   const itspace::Block<double> variances = diagonal_of(device, shifted.data(), d);
-  constexpr double eps = std::numeric_limits<float>::epsilon();
-  const double shift = static_cast<double>(d) * eps * variances.maxCoeff();
+  const double shift = static_cast<double>(d) * rounded_to_float * variances.maxCoeff();
   kernels::combine(state.stream(), 0, shifted.data(), 1, shift, shifted.data(), d);
   return LinearAlgebra::of(state).cholesky(state, shifted.data(), d);
 }
