@@ -20,7 +20,6 @@
 
 #include <concepts>
 #include <filesystem>
-#include <limits>
 #include <stdexcept>
 
 namespace itspace::python {
@@ -36,10 +35,8 @@ nb::object symmetric(const Matrix<Scalar>& array, const std::string& name) {
   Block<Scalar> averaged;
   {
     const nb::gil_scoped_release unlocked;
-    constexpr double rounded_to_float = std::numeric_limits<float>::epsilon();
     const Asymmetry found = check_symmetric<Scalar>(sigma, rounded_to_float, name);
-    const double limit = symmetry_limit<Scalar>(sigma, rounded_to_float);
-    refuse_negative_variance<Scalar>(sigma, limit, name);
+    refuse_negative_variance<Scalar>(sigma, name);
     if (found.size > 0) {
       averaged = sigma;
       symmetrise<Scalar>(averaged);

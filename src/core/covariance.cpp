@@ -8,6 +8,8 @@
 #include "core/require.hpp"
 #include "core/truncation.hpp"
 #include "kernels/block_ops.hpp"
+#include "kernels/pool.hpp"
+#include "kernels/small_sweeps.hpp"
 
 #include <Eigen/Cholesky>
 #include <algorithm>
@@ -16,6 +18,7 @@
 #include <iterator>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace itspace {
 namespace {
@@ -38,6 +41,34 @@ template <Storage Scalar>
 std::string digits(Scalar value) {
   char out[48];
   return {out, std::to_chars(out, std::end(out), value).ptr};
+}
+
+// Entries are compared with those across the diagonal by tiles, so that both triangles are read along cache lines, and
+// by strips of tiles on all threads.
+constexpr Index tile_side = 32;
+template <Storage Scalar>
+using Tiled = Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor, tile_side, tile_side>;
+
+struct Tile {
+  Index first, left, rows, cols;
+
+  auto below(auto&& matrix) const { return matrix.block(first, left, rows, cols); }
+  auto above(auto&& matrix) const { return matrix.block(left, first, cols, rows); }
+};
+
+std::size_t strips_of(Index dim) {
+  return static_cast<std::size_t>((dim + tile_side - 1) / tile_side);
+}
+
+// visit(strip, tile) for all tiles on the diagonal and below; those of a strip in order.
+template <class Visit>
+void for_lower_tiles(Index dim, const Visit& visit) {
+  kernels::run_parts(static_cast<Index>(strips_of(dim)), kernels::threads_for_entries(dim * dim), [&](Index strip) {
+    const Index first = strip * tile_side;
+    for (Index left = 0; left <= first; left += tile_side)
+      visit(static_cast<std::size_t>(strip),
+            Tile{first, left, std::min(tile_side, dim - first), std::min(tile_side, dim - left)});
+  });
 }
 
 void check_values(const Eigen::VectorXd& values, const char* what) {
@@ -143,8 +174,16 @@ template <Storage Scalar>
 void symmetrise(BlockView<Scalar> matrix) {
   require(matrix.rows() == matrix.cols(), "the matrix is ", matrix.rows(), " x ", matrix.cols(), "; it must be square");
   check_finite<Scalar>(matrix, "matrix");
-  for (Index i = 0; i < matrix.rows(); ++i)
-    for (Index j = 0; j < i; ++j) matrix(i, j) = matrix(j, i) = (matrix(i, j) + matrix(j, i)) / 2;
+  for_lower_tiles(matrix.rows(), [&](std::size_t, const Tile& at) {
+    if (at.first == at.left) {
+      for (Index i = at.first; i < at.first + at.rows; ++i)
+        for (Index j = at.first; j < i; ++j) matrix(i, j) = matrix(j, i) = (matrix(i, j) + matrix(j, i)) / 2;
+      return;
+    }
+    const Tiled<Scalar> average = (at.below(matrix) + at.above(matrix).transpose()) / 2;
+    at.below(matrix) = average;
+    at.above(matrix) = average.transpose();
+  });
 }
 
 template <Storage Scalar>
@@ -169,24 +208,22 @@ void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what) {
   }
 }
 
-// By tiles, so that both triangles are read along cache lines.
 template <Storage Scalar>
 Asymmetry largest_asymmetry(const ConstBlockView<Scalar>& matrix) {
-  constexpr Index tile = 32;
-  const Index d = matrix.rows();
-  Asymmetry worst;
-  for (Index first = 0; first < d; first += tile)
-    for (Index left = 0; left <= first; left += tile) {
-      const Index rows = std::min(tile, d - first), cols = std::min(tile, d - left);
-      const Eigen::Matrix<Scalar, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor, tile, tile> difference =
-          matrix.block(first, left, rows, cols) - matrix.block(left, first, cols, rows).transpose();
-      const auto here = static_cast<double>(difference.cwiseAbs().maxCoeff());
-      if (here <= worst.size) continue;
-      Index row = 0, col = 0;
-      difference.cwiseAbs().maxCoeff(&row, &col);
-      worst = {here, std::max(first + row, left + col), std::min(first + row, left + col)};
-    }
-  return worst;
+  std::vector<Asymmetry> worst(strips_of(matrix.rows()));
+  for_lower_tiles(matrix.rows(), [&](std::size_t strip, const Tile& at) {
+    const Tiled<Scalar> difference = at.below(matrix) - at.above(matrix).transpose();
+    const auto here = static_cast<double>(difference.cwiseAbs().maxCoeff());
+    if (here <= worst[strip].size) return;
+    Index row = 0, col = 0;
+    difference.cwiseAbs().maxCoeff(&row, &col);
+    worst[strip] = {here, std::max(at.first + row, at.left + col), std::min(at.first + row, at.left + col)};
+  });
+  // The first of several that are alike, whoever found it.
+  Asymmetry most;
+  for (const Asymmetry& of_strip : worst)
+    if (of_strip.size > most.size) most = of_strip;
+  return most;
 }
 
 template <Storage Scalar>
@@ -228,16 +265,15 @@ void check_covariance(const ConstBlockView<Scalar>& sigma, double eps, double ri
   // lambda_min >= -limit exactly where Sigma + limit I has a Cholesky factor; the eigenvalue itself is for the message,
   // and for matrices so close to the limit that rounding decides.
   const double d = static_cast<double>(sigma.rows());
-  Dense wide = widened<Scalar>(sigma);
+  Dense wide = widened<Scalar>(sigma), lower;
   const double diagonal = std::max(0.0, wide.diagonal().maxCoeff());  // <= lambda_max
   if (diagonal == 0 && wide.isZero(0)) return;  // without variance only 0 is one; the eigenvalues would take two d^3
-  Dense shifted = wide;
-  shifted.diagonal().array() += d * eps * diagonal;
-  if (diagonal > 0 && Eigen::LLT<Eigen::Ref<Dense>>(shifted).info() == Eigen::Success) return;
-  Dense copy = wide;
+  wide.diagonal().array() += d * eps * diagonal;
+  if (diagonal > 0 && lower_cholesky(wide, lower)) return;
+  wide = lower = widened<Scalar>(sigma);
   Eigen::VectorXd largest;
   double smallest = 0;
-  require_converged(leading_eigenpairs(copy, 1, largest, nullptr) && smallest_eigenvalue(wide, smallest),
+  require_converged(leading_eigenpairs(lower, 1, largest, nullptr) && smallest_eigenvalue(wide, smallest),
                     "eigenvalues of the covariance");
   check_eigenvalues(smallest, largest(0), sigma.rows(), eps);
 }

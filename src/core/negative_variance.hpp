@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <itspace/block.hpp>
+#include <itspace/covariance.hpp>
 
 #include "core/require.hpp"
 
@@ -9,12 +9,15 @@
 
 namespace itspace {
 
-// Throws std::invalid_argument, calling the matrix `what`, for a variance below -limit or a trace below 0: what finite
-// entries alone can say against a covariance; eigenvalues are looked at elsewhere. @pre square, finite, not empty.
+// Throws std::invalid_argument, calling the matrix `what`, for a variance that is negative beyond the rounding of float
+// (symmetry_limit), or a trace below 0: what finite entries alone can say against a covariance; eigenvalues are looked
+// at elsewhere. @pre square, finite, not empty.
 template <Storage Scalar>
-void refuse_negative_variance(const ConstBlockView<Scalar>& sigma, double limit, std::string_view what) {
+void refuse_negative_variance(const ConstBlockView<Scalar>& sigma, std::string_view what) {
   Index at = 0;
   const auto least = static_cast<double>(sigma.diagonal().minCoeff(&at));
+  if (least >= 0) return;
+  const double limit = symmetry_limit<Scalar>(sigma, rounded_to_float);
   require(least >= -limit, what, " is indefinite: ", what, "[", at, ", ", at, "] = ", least,
           ", and no variance is negative (limit ", -limit, "). Pass a covariance, or add a ridge of at least ", -least,
           " to its diagonal");

@@ -34,9 +34,6 @@ namespace {
 // Problems of one part. A claim costs little beside one problem, and what is left when a thread finds no more is short.
 constexpr Index most_per_part = 16, parts_per_thread = 8;
 
-// Asymmetry up to here may be the rounding of data that was float before.
-constexpr double rounded_to_float = std::numeric_limits<float>::epsilon();
-
 // Whether the call is to end. The caller's function is asked on its own thread; the other threads see what it said.
 class StopSign {
  public:
@@ -199,7 +196,7 @@ class Batch {
   // A copy without the asymmetry of rounding; throws std::invalid_argument for what no rounding explains.
   static Block<Data> averaged_away(const ConstBlockView<Data>& sigma) {
     check_symmetric<Data>(sigma, rounded_to_float);
-    refuse_negative_variance<Data>(sigma, symmetry_limit<Data>(sigma, rounded_to_float), "the covariance");
+    refuse_negative_variance<Data>(sigma, "the covariance");
     Block<Data> averaged = sigma;
     symmetrise<Data>(averaged);
     return averaged;

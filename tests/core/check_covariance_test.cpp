@@ -6,6 +6,7 @@
 #include "runs.hpp"
 
 #include <itspace/covariance.hpp>
+#include <itspace/threads.hpp>
 
 #include <gtest/gtest.h>
 
@@ -88,6 +89,21 @@ TYPED_TEST(CheckCovariance, TheLargestAsymmetryIsFoundWhereverItIs) {
       EXPECT_EQ(worst.col, col);
       EXPECT_FALSE(is_symmetric<TypeParam>(sigma));
     }
+}
+
+// The first of those that are alike, by however many threads.
+TYPED_TEST(CheckCovariance, TheLargestAsymmetryIsTheSameOnAnyNumberOfThreads) {
+  const Index d = 400;
+  Block<TypeParam> sigma = Block<TypeParam>::Identity(d, d);
+  sigma(10, 3) = TypeParam(0.125);
+  for (const Index i : {390, 201, 70}) sigma(i, i - 5) = TypeParam(-0.25);
+  for (const Index count : {1, 2, 5}) {
+    const ThreadScope scope(count);
+    const Asymmetry worst = largest_asymmetry<TypeParam>(sigma);
+    EXPECT_EQ(worst.size, 0.25);
+    EXPECT_EQ(worst.row, 70);
+    EXPECT_EQ(worst.col, 65);
+  }
 }
 
 TYPED_TEST(CheckCovariance, SymmetryHasOneLimit) {

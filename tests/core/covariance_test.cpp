@@ -5,6 +5,7 @@
 #include "runs.hpp"
 
 #include <itspace/covariance.hpp>
+#include <itspace/threads.hpp>
 
 #include <gtest/gtest.h>
 #include <Eigen/Eigenvalues>
@@ -124,6 +125,21 @@ TYPED_TEST(Covariance, Symmetrise) {
   Block<TypeParam> rectangular(2, 3);
   rectangular.setZero();
   expect_throws_naming<std::invalid_argument>({"2", "3"}, [&] { symmetrise<TypeParam>(rectangular); });
+}
+
+// Entry by entry, whatever they are cut into, and by several threads.
+TYPED_TEST(Covariance, SymmetriseIsTheAverageOfBothTriangles) {
+  for (const Index d : {1, 31, 32, 33, 65, 300}) {
+    const Block<TypeParam> before = block<TypeParam>(Draw(static_cast<std::uint64_t>(d)).gaussian(d, d));
+    for (const Index count : {1, 3}) {
+      const ThreadScope scope(count);
+      Block<TypeParam> m = before;
+      symmetrise<TypeParam>(m);
+      for (Index i = 0; i < d; ++i)
+        for (Index j = 0; j < d; ++j)
+          ASSERT_EQ(m(i, j), (before(i, j) + before(j, i)) / 2) << d << " " << i << " " << j;
+    }
+  }
 }
 
 // Where lambda_min <= 0, add -lambda_min + 1e-8 to the diagonal.
