@@ -59,6 +59,10 @@ ITSPACE_API double make_positive_definite(BlockView<Scalar> sigma);
 template <Storage Scalar>
 ITSPACE_API void check_finite(const ConstBlockView<Scalar>& matrix, std::string_view what = "matrix");
 
+// Whether a square matrix is finite, and symmetric to the last bit: in one sweep, which ends where it is not.
+template <Storage Scalar>
+ITSPACE_API bool is_exactly_symmetric(const ConstBlockView<Scalar>& matrix);
+
 // Entry [row, col] of a square matrix, below its diagonal, differs from [col, row] by `size`, the most there is.
 struct Asymmetry {
   double size = 0;

@@ -63,22 +63,10 @@ class StopSign {
   std::exception_ptr thrown_;  // the caller's thread alone touches it
 };
 
-// Whether nothing needs to be said about a matrix, or done to it: finite, symmetric to the last bit, and no variance
-// below 0. One sweep; NaN is not 0, and neither is the difference of two infinities.
+// Whether nothing needs to be said about a matrix, or done to it.
 template <Storage Data>
 bool is_plain(const ConstBlockView<Data>& sigma) {
-  constexpr int lanes = 8;  // sums that do not wait for each other
-  Eigen::Array<Data, 1, lanes> differences = Eigen::Array<Data, 1, lanes>::Zero();
-  for (Index i = 1; i < sigma.rows(); ++i) {
-    Index j = 0;
-    for (; j + lanes <= i; j += lanes)
-      differences += (sigma.row(i).template segment<lanes>(j) - sigma.col(i).template segment<lanes>(j).transpose())
-                         .cwiseAbs()
-                         .array();
-    for (; j < i; ++j) differences(0) += std::abs(sigma(i, j) - sigma(j, i));
-  }
-  const auto variances = sigma.diagonal();
-  return differences.sum() == 0 && variances.allFinite() && variances.minCoeff() >= 0;
+  return is_exactly_symmetric<Data>(sigma) && sigma.diagonal().minCoeff() >= 0;
 }
 
 template <Storage Scalar, Storage Data>

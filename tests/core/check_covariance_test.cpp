@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -89,6 +90,34 @@ TYPED_TEST(CheckCovariance, TheLargestAsymmetryIsFoundWhereverItIs) {
       EXPECT_EQ(worst.col, col);
       EXPECT_FALSE(is_symmetric<TypeParam>(sigma));
     }
+}
+
+// One entry at a time, and values that are no numbers on both sides of the diagonal.
+TYPED_TEST(CheckCovariance, ExactSymmetryIsToTheLastBit) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const Index d = 70;
+  Block<TypeParam> sigma = block<TypeParam>(Draw(4).gaussian(d, d));
+  symmetrise<TypeParam>(sigma);
+  EXPECT_TRUE(is_exactly_symmetric<TypeParam>(sigma));
+  for (const auto& [row, col] :
+       {std::pair<Index, Index>{1, 0}, {31, 30}, {32, 31}, {69, 0}, {69, 68}, {40, 7}, {33, 33}}) {
+    for (const bool above : {false, true}) {
+      Block<TypeParam> other = sigma;
+      TypeParam& entry = above ? other(col, row) : other(row, col);
+      entry = std::nextafter(entry, Limits::max());
+      EXPECT_EQ(is_exactly_symmetric<TypeParam>(other), row == col);
+    }
+    for (const TypeParam strange : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN()}) {
+      Block<TypeParam> other = sigma;
+      other(row, col) = other(col, row) = strange;
+      EXPECT_FALSE(is_exactly_symmetric<TypeParam>(other));
+    }
+  }
+  // Where values are least.
+  Block<TypeParam> least = Block<TypeParam>::Zero(d, d);
+  EXPECT_TRUE(is_exactly_symmetric<TypeParam>(least));
+  least(50, 3) = Limits::denorm_min();
+  EXPECT_FALSE(is_exactly_symmetric<TypeParam>(least));
 }
 
 // The first of those that are alike, by however many threads.
