@@ -244,4 +244,14 @@ double promise_doubt(const SmallVector& images, const Basis& basis, const Certif
   return std::isfinite(doubt) ? doubt : 0;
 }
 
+double joint_promise_doubt(const Small& image_gram, const Basis& basis, const Certificate& certificate) {
+  const Small m_gram = kernels::transposed_times(certificate.seen, certificate.seen);
+  const Small y_gram = basis.orthonormal ? kernels::transposed_times(basis.r, basis.r) : basis.y_gram;
+  const auto worse = [](double b, double y) { return std::max(b, std::sqrt(b * y)); };
+  const double turned = worse(kernels::sum_of_products(m_gram, image_gram), kernels::sum_of_products(m_gram, y_gram));
+  // What is rounded in double, as in `doubt`.
+  const double sums = worse(image_gram.trace(), y_gram.trace());
+  return 2 * (certificate.noise * turned + eps64 * sums);
+}
+
 }  // namespace itspace

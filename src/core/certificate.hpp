@@ -64,6 +64,7 @@ struct Certificate {
   double condition = 0;      // lambda_max/lambda_min of G; infinite where a direction is null
   double uncertainty = 0;    // of 2 tr(G^(1/2)), from the doubt of its directions and from the null ones
   bool by_products = false;  // made without a decomposition: the directions are those of the columns
+  double noise = 0;          // then: the norm of theta's rounding, of which `doubt` is made
   bool finite = true;
 };
 
@@ -115,5 +116,10 @@ ITSPACE_API SmallVector direction_lengths(const Basis& basis, const Certificate&
 // sum_i d_i ||B v_i|| ||Y+ v_i||: this, for the worse of Y+ = B and Y+ = Y. `images`: the ||B v_i||; none where they
 // are in no doubt.
 ITSPACE_API double promise_doubt(const SmallVector& images, const Basis& basis, const Certificate& certificate);
+
+// The same of a certificate by products, from `image_gram`, B'B. Column by column the doubt is up to r times what is
+// meant, since columns lie along no singular direction: a rounding D of theta moves the promise to Y+ by
+// tr(D m B'Y+ m'), at most ||D|| ||B m'|| ||Y+ m'||.
+ITSPACE_API double joint_promise_doubt(const Small& image_gram, const Basis& basis, const Certificate& certificate);
 
 }  // namespace itspace

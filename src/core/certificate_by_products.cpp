@@ -194,6 +194,7 @@ bool certify_by_products(const ScaledData& data, const Basis& basis, const NullR
       smallest > clear * rule.relative * largest && shortest > clear * rule.length * std::sqrt(basis.y_squared);
   if (!all_seen || !std::isfinite(made.reached)) return false;
 
+  certificate.noise = rule.noise * longest_squared;
   Small& seen = certificate.seen;
   kernels::transpose_into(work.m_transposed, seen);
   kernels::scaled_copy(seen, m_unit, seen);

@@ -78,6 +78,11 @@ struct EvaluatedPoint {
     product.complete_data(data);
     return data.w_gram.size() > 0 ? image_lengths(data.w_gram, certificate) : SmallVector();
   }
+  // @pre the certificate is one by products
+  template <Space S>
+  double joint_doubt(S& space, const typename S::ConstView& b) const {
+    return joint_promise_doubt(gram(space, b), basis, certificate);
+  }
 };
 
 }  // namespace itspace

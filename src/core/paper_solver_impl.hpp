@@ -204,6 +204,9 @@ template <Space S>
 bool PaperSolver<S>::lift() {
   if (!point_.lift(space_, product(), current(), recorder_.target_trace(), b_)) return false;
   point_.doubt = promise_doubt(point_.images<S>(space_, product(), b_), point_.basis, point_.certificate);
+  // A sweep and some r x r products, where a decomposition would follow.
+  if (point_.certificate.by_products && promises_nothing(alpha_))
+    point_.doubt = std::min(point_.doubt, point_.joint_doubt(space_, b_));
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <Eigen/Eigenvalues>
+#include <Eigen/QR>
 #include <Eigen/SVD>
 #include <cmath>
 #include <limits>
@@ -91,6 +92,63 @@ TEST(Certificate, APerturbedOneKeepsThePromiseWithItsGap) {
       }
     }
   }
+}
+
+// Sigma is D away from what the certificate was made of, ||D|| being all that its rounding may be, and Y is so close to
+// where steps end that nothing else is left of the promise: it is kept once the doubt is taken off, and not before. By
+// columns, which lie along no singular direction, the doubt is several times as large.
+TEST(Certificate, RoundingSpoilsAPromiseByNoMoreThanTheJointDoubt) {
+  const Index d = 12, r = 6;
+  Index spoilt = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Explicit p(d, r, seed);
+    for (Index i = 0; i < d; ++i) {
+      const double fall = std::pow(0.6, static_cast<double>(i));
+      p.sigma.row(i) *= fall;
+      p.sigma.col(i) *= fall;
+    }
+    NullRule rule = p.rule();
+    rule.noise = 1e-6 * p.sigma.norm();
+    p.sigma.diagonal().array() += 2 * rule.noise;  // definite whatever is added
+    Certificate certificate;
+    const auto certify = [&] {
+      p.basis.r = p.y;
+      p.basis.y_gram = p.y.transpose() * p.y;
+      p.basis.y_squared = p.y.squaredNorm();
+      make_certificate(p.sigma, p.y, p.basis, rule, 0, certificate, true);
+    };
+    for (int step = 0; step < 200; ++step) {
+      certify();
+      p.y = (p.sigma * certificate.m).eval();
+    }
+    const Small mixed = Eigen::HouseholderQR<Small>(normal(r, r, seed + 100)).householderQ();
+    p.y = (p.y * mixed).eval();
+    certify();
+    if (!certificate.by_products) continue;  // a direction that rounding may hide
+    const Small random = normal(d, d, seed + 200);
+    const Small symmetric = random + random.transpose();
+    const double norm = Eigen::SelfAdjointEigenSolver<Small>(symmetric).eigenvalues().cwiseAbs().maxCoeff();
+    for (const Small& moved : {Small(Small::Identity(d, d)), Small(-Small::Identity(d, d)), Small(symmetric / norm)}) {
+      Explicit other = p;
+      other.sigma += rule.noise * moved;
+      const Eigen::SelfAdjointEigenSolver<Small> solver(other.sigma);
+      ASSERT_GT(solver.eigenvalues()(0), 0);
+      other.root = solver.operatorSqrt();
+      const Small b = other.sigma * certificate.m;
+      const double joint = joint_promise_doubt(b.transpose() * b, p.basis, certificate);
+      const double by_columns = promise_doubt(b.colwise().norm().transpose(), p.basis, certificate);
+      EXPECT_LT(2 * joint, by_columns);
+      for (const double alpha : {0.5, 1.0, 1.5}) {
+        const Small next = (1 - alpha) * p.y + alpha * b;
+        const double promised = alpha * (2 - alpha) * (b - p.y).squaredNorm() - 2 * alpha * certificate.gap;
+        const double kept = other.objective(p.y) - other.objective(next);
+        const double rounding = 10 * eps64 * (p.sigma.trace() + p.y.squaredNorm()) * static_cast<double>(d);
+        EXPECT_GE(kept, promised - joint - rounding) << "seed " << seed << " alpha " << alpha;
+        if (kept < promised - rounding) ++spoilt;
+      }
+    }
+  }
+  EXPECT_GT(spoilt, 20);
 }
 
 TEST(Certificate, NullDirectionsAreFlaggedAndServed) {
