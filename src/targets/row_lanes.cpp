@@ -148,13 +148,15 @@ void RowLanes<Scalar, Data>::add_piece(Lane& lane, RowSource<Data>& source, Inde
 template <Storage Scalar, Storage Data>
 void RowLanes<Scalar, Data>::read(Lane& lane, RowSource<Data>& source, Index first, Index count) const {
   const auto& loops = kernels::piece_loops<Data>();
+  // What is missed of a mean counts once, not squared, where pieces are joined: it must be as fine as the products.
+  constexpr bool in_double = !std::same_as<Scalar, Data>;
   lane.count = count;
   lane.mean.setZero(dim_);
   for (Index row = 0; row < count; row += rows_at_once_) {
     const Index rows = std::min(rows_at_once_, count - row);
     source.read_at(first + row, lane.piece.middleRows(row, rows));
     if (row == 0) lane.pivot = lane.piece.row(0);
-    loops.add(lane.piece.data() + row * dim_, rows, dim_, lane.pivot.data(), false, lane.mean.data());
+    loops.add(lane.piece.data() + row * dim_, rows, dim_, lane.pivot.data(), in_double, lane.mean.data());
   }
   if (lane.mean.allFinite()) return;
   require_finite(source, lane.piece.topRows(count), first);
