@@ -175,13 +175,18 @@ bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small
               "dgesvd");
 }
 
-// For small matrices, square or tall; their squares must be numbers.
+// Whether our own loops are for a matrix with this largest entry: they multiply squares of lengths with each other.
+// LAPACK scales what is larger or smaller.
+bool has_fourth_powers(double size) {
+  constexpr double largest = 1e70, smallest = 1e-70;
+  return size > smallest && size < largest;
+}
+
+// For small matrices, square or tall.
 bool small_svd(const Small& a, bool full, Svd& out) {
-  constexpr double largest = 1e100, smallest = 1e-100;
   const Index m = a.rows(), n = a.cols();
   if (n > m || n > kernels::most_jacobi_columns || (full && m != n)) return false;
-  const double size = a.cwiseAbs().maxCoeff();
-  if (!(size > smallest && size < largest)) return false;
+  if (!has_fourth_powers(a.cwiseAbs().maxCoeff())) return false;
   out.v.resize(n, n);
   return kernels::jacobi_svd(m, n, a.data(), out.u.data(), out.s.data(), out.v.data());
 }
@@ -242,13 +247,12 @@ bool leading_eigenpairs(Small& a, Index count, SmallVector& values, Small* vecto
 }
 
 bool few_leading_eigenpairs(const Small& a, Index count, SmallVector& values, Small& vectors) {
-  constexpr double largest = 1e100, smallest = 1e-100;
   constexpr Index most = 768;
   const Index n = a.rows();
   count = std::min(count, n);
   const double size = kernels::largest_entry(a);
   if (!std::isfinite(size)) return false;
-  if (count > 0 && n <= most && size > smallest && size < largest) {
+  if (count > 0 && n <= most && has_fourth_powers(size)) {
     values.resize(count);
     vectors.resize(n, count);
     if (kernels::leading_pairs(n, count, a.data(), values.data(), vectors.data())) return true;

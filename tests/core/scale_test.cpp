@@ -44,9 +44,38 @@ void check_scale(double scale, const StepSize& size) {
 }
 
 TEST(Scale, Double) {
-  for (const double scale : {1e-150, 1e-100, 1e100, 1e150}) {
+  for (const double scale : {1e-150, 1e-100, 1e-90, 1e-80, 1e80, 1e90, 1e100, 1e150}) {
     check_scale<double>(scale, StepSize::alpha(0.9));
     check_scale<double>(scale, StepSize::line_search());
+  }
+}
+
+// Where squares are numbers and their squares are not: distances, singular values and the pairs of Ritz steps are those
+// of the plain matrices, scaled.
+TEST(Scale, WhereSquaresOfSquaresAreNoNumbers) {
+  const auto p = make_problem<double>({.dim = 24, .rank = 5, .seed = 1});
+  const auto other = make_problem<double>({.dim = 24, .rank = 5, .seed = 2});
+  const double unit = p.sigma.trace() + other.sigma.trace();
+  const double expected = dense_distance_squared<double>(p.sigma, other.sigma);
+  const DenseTarget<double> plain(p.sigma);
+  for (const Solver solver : {Solver::paper, Solver::ritz}) {
+    const auto run = align_here<double>(plain, p.start, {.steps = 4, .solver = solver});
+    for (const int power : {-330, -300, -280, -260, 260, 280, 300, 330}) {
+      SCOPED_TRACE(power);
+      const auto scaled = [power](const Block<double>& a) { return Block<double>(a * std::ldexp(1.0, power)); };
+      const auto back = [power](double value) { return std::ldexp(value, -power); };
+      const Block<double> sigma = scaled(p.sigma), start = p.start * std::ldexp(1.0, power / 2);
+      for (const Accuracy& accuracy : {default_accuracy, full_accuracy}) {
+        const double apart = dense_distance_squared<double>(sigma, scaled(other.sigma), accuracy);
+        EXPECT_NEAR(back(apart), expected, 1e-13 * unit);
+        EXPECT_NEAR(back(dense_distance_squared<double>(sigma, sigma, accuracy)), 0, 1e-13 * unit);
+      }
+      const DenseTarget<double> target(sigma);
+      const auto result = align_here<double>(target, start, {.steps = 4, .solver = solver});
+      ASSERT_EQ(result.trace.steps.size(), run.trace.steps.size());
+      for (std::size_t k = 0; k < run.trace.steps.size(); ++k)
+        EXPECT_NEAR(back(result.trace.steps[k].objective), run.trace.steps[k].objective, 1e-12 * plain.trace());
+    }
   }
 }
 
