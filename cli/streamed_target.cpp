@@ -129,9 +129,14 @@ void check_streamed(const TargetArguments& target, const io::RowFiles& files) {
   if (request.as == Kind::covariance || request.as == Kind::factor)
     refuse_streamed(fmt::format("--target-as is {}", name(request.as)),
                     "only features are: leave out --memory, and give one file");
-  if (request.as == Kind::automatic && files.rows() == files.cols())
+  if (request.as == Kind::automatic && files.all_square()) {
+    if (files.paths().size() > 1)
+      refuse_streamed(
+          fmt::format("all of the {} files are square, each of which may be a covariance", files.paths().size()),
+          "say --target-as features, or give one covariance; `itspace barycenter` takes several");
     refuse_streamed(fmt::format("{} is square, which may be a covariance", quoted(request.path)),
                     "say --target-as features; a covariance is read without --memory");
+  }
   if (!request.key.empty())
     refuse_streamed("--target-key is given", "arrays of an .npz are not: save it as .npy, or leave out --memory");
   if (!target.weights.empty())

@@ -46,6 +46,7 @@ class ITSPACE_API RowFiles {
   std::vector<std::filesystem::path> paths() const;
   // Those of one dimension, as they were named: n values are n rows of one. Labels by mistake look like that, too.
   std::vector<std::string> flat_files() const;
+  bool all_square() const;  // each has as many rows as columns: covariances by mistake look like that
 
   // The rows as they lie in the files, converted to Data. Each has a place of its own.
   template <Storage Data>

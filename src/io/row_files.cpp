@@ -314,6 +314,10 @@ std::vector<std::string> RowFiles::flat_files() const {
   return out;
 }
 
+bool RowFiles::all_square() const {
+  return std::all_of(files_->begin(), files_->end(), [](const RowFile& file) { return file.rows == file.cols; });
+}
+
 template <Storage Data>
 std::shared_ptr<RowSource<Data>> RowFiles::source(Index first, Index count) const {
   require(first >= 0 && count >= 0 && first <= rows_ && count <= rows_ - first, "rows ", first, " to ",

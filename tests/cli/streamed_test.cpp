@@ -100,6 +100,7 @@ TEST_F(Streamed, BadInputIsNamed) {
        2,
        {"broken.npy': row 17, column 4 is nan; all values must be finite. Remove or replace such rows first"}},
       {{"--target", "square.npy", "--memory", "1GiB"}, 2, {"square.npy", "square", "--target-as features"}},
+      {{"--target", "square.npy", "square.npy"}, 2, {"2 files", "square", "--target-as features", "barycenter"}},
       {{"--target", "all.npy", "--memory", "1GiB", "--target-as", "covariance"}, 2, {"covariance", "--memory"}},
       {{"--target", "all.npy", "--memory", "1GiB", "--floor"}, 2, {"--floor", "streamed"}},
       {{"--target", "all.npy", "--memory", "1GiB", "--weights", "all.npy"}, 2, {"--weights", "streamed"}},
