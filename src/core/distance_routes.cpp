@@ -31,13 +31,15 @@ double root_error(double lambda, double delta) {
 // Products and reductions err by about delta = eps ||A|| ||B|| in every eigenvalue of L'BL, Frobenius norms standing
 // for the growth with d; the sum takes the errors of all roots with one sign.
 Bounded by_eigenvalues(PreparedCovariance& a, PreparedCovariance& b) {
-  const Dense* l = a.cholesky_factor();
+  // Eigenvalues of the size of ||A|| ||B|| must have all their digits.
+  const double smallest = std::numeric_limits<double>::min() / eps64, size = a.norm() * b.norm();
+  const Dense* l = size > smallest ? a.cholesky_factor() : nullptr;
   if (!l) return {};
   Dense c = b.sigma();
   congruence(*l, c);
   Eigen::VectorXd values;
   if (!symmetric_eigenvalues(c, values)) return {};
-  const double delta = eps64 * a.norm() * b.norm();
+  const double delta = eps64 * size;
   double sum = 0, error = 0;
   for (const double value : values) {
     sum += std::sqrt(std::max(0.0, value));
@@ -60,7 +62,7 @@ Bounded by_singular_values(PreparedCovariance& a, PreparedCovariance& b) {
   Eigen::VectorXd values;
   if (!singular_values(product_transposed(*lb, *la), values)) return {};
   const double variance = a.trace() + b.trace();
-  const double error = eps64 * static_cast<double>(values.size()) * std::sqrt(a.norm() * b.norm());
+  const double error = eps64 * static_cast<double>(values.size()) * std::sqrt(a.norm()) * std::sqrt(b.norm());
   return {variance - 2 * values.sum(), 2 * error + 4 * eps64 * variance};
 }
 

@@ -79,6 +79,20 @@ TEST(Scale, WhereSquaresOfSquaresAreNoNumbers) {
   }
 }
 
+// Nor do distances take a way on which products vanish.
+TEST(Scale, DistancesOfCovariancesWhoseProductsVanish) {
+  const auto p = make_problem<double>({.dim = 31, .rank = 5, .seed = 1});
+  const auto other = make_problem<double>({.dim = 31, .rank = 5, .seed = 2});
+  const double expected = dense_distance_squared<double>(p.sigma, other.sigma, full_accuracy);
+  for (const int power : {-500, -532, -560, -700}) {
+    const auto scaled = [power](const Block<double>& a) { return Block<double>(a * std::ldexp(1.0, power)); };
+    for (const Accuracy& accuracy : {default_accuracy, full_accuracy}) {
+      const double apart = dense_distance_squared<double>(scaled(p.sigma), scaled(other.sigma), accuracy);
+      EXPECT_NEAR(std::ldexp(apart, -power), expected, 1e-8 * expected) << power;
+    }
+  }
+}
+
 // Past the promised scales a product or its square may overflow: the outcome is then not_finite, or right.
 TEST(Scale, BeyondThePromiseItIsRightOrNotFinite) {
   const auto p = make_problem<double>({.dim = 17, .rank = 5, .seed = 1});
