@@ -89,6 +89,9 @@ def take(value: Any, name: str, ndim: int | None = None, dtype: Any = None) -> T
     elif value is None or isinstance(value, (str, bytes, dict)):
         raise TypeError(f"{name} is {value!r}; it must be an array of numbers")
     else:
+        if isinstance(value, (list, tuple)):
+            for i, part in enumerate(value):
+                refuse_masked(part, f"{name}[{i}]")
         array, wrap = _foreign(value, name)
     kind = array.dtype
     if kind not in _FLOATS or not kind.isnative:

@@ -78,6 +78,7 @@ CASES = [
     (ValueError, r"factor\[0, 0\] is nan", lambda: itspace.verify(Y * np.nan, S)),
     (ValueError, r"Y\[0, 0\] is nan", lambda: itspace.objective_and_gradient(Y * np.nan, S)),
     (ValueError, r"X has 2 masked value\(s\).*filled.*compress_rows", lambda: itspace.Target.from_features(masked())),
+    (ValueError, r"targets\[1\] has 2 masked value\(s\)", lambda: itspace.align_batch([X, masked()], rank=1, features=True)),
     (ValueError, r"count is 1000 and the dimension is 3", lambda: itspace.leading_eigenvalues(S, 1000)),
     (ValueError, r"count is 0", lambda: itspace.leading_eigenvalues(S, 0)),
     (ValueError, r"not symmetric.*features", lambda: itspace.align(lopsided(), rank=1)),
