@@ -11,7 +11,6 @@
 #include "kernels/pool.hpp"
 #include "kernels/small_sweeps.hpp"
 
-#include <Eigen/Cholesky>
 #include <algorithm>
 #include <atomic>
 #include <charconv>

@@ -20,6 +20,7 @@
 #include "core/solver_loop.hpp"
 #include "core/subspace.hpp"
 
+#include <limits>
 #include <optional>
 #include <utility>
 
