@@ -54,23 +54,29 @@ constexpr int features_unit_boxes = Boxes <= 2 ? Boxes : Boxes / 2;
 
 // Four rows of a column of W, `row` a multiple of 4, by four lanes side by side, each of which gets one of them: the
 // sum of what all clusters have left of it. By all lanes of a warp; nothing of use where `row` is beyond W.
+//
+// What is read has come from other blocks, each time some 700 clocks away: all of it is asked for before any is used.
+// What may not be there is read elsewhere, since a condition would keep the compiler from that.
 __device__ __forceinline__ float finished_row(const FeaturesLayout& layout, int cluster_values, int row, int column) {
-  constexpr int lanes = 4, at_once = 17;  // on their way together
+  constexpr int lanes = 4, at_once = 17;
+  constexpr int most_delta_parts = most_features_cluster * column_warps / lanes;
   const int lane = static_cast<int>(threadIdx.x) % lanes;
   if (row >= layout.dim) row = 0;
-  double sums[4] = {}, delta_y = 0;
-#pragma unroll 8
-  for (int w = 0; w < layout.rank_blocks * column_warps; ++w)
-    delta_y += __ldcg(layout.delta_y + w * features_rank + column);
+  const double delta = __ldg(layout.delta + min(row + lane, layout.dim - 1));
+  double delta_parts[most_delta_parts];
+#pragma unroll
+  for (int n = 0; n < most_delta_parts; ++n)
+    delta_parts[n] = n < layout.rank_blocks * column_warps / lanes
+                         ? __ldcg(layout.delta_y + (n * lanes + lane) * features_rank + column)
+                         : 0;
+  double sums[4] = {};
   const auto* from = reinterpret_cast<const float4*>(layout.partial + partial_place(row, column));
-  for (int first = 0; first < layout.clusters; first += at_once * lanes) {
-    // What may not be there is read elsewhere, and the compiler kept from adding up before all is on its way.
+  const int apart = cluster_values / 4;
+  const auto add = [&](int first) {
     float4 parts[at_once];
 #pragma unroll
     for (int n = 0; n < at_once; ++n)
-      parts[n] = __ldcg(from + static_cast<std::size_t>(min(first + n * lanes + lane, layout.clusters - 1)) *
-                                   (cluster_values / 4));
-    __syncwarp();
+      parts[n] = __ldcg(from + min(first + n * lanes + lane, layout.clusters - 1) * apart);
 #pragma unroll
     for (int n = 0; n < at_once; ++n) {
       const bool is_there = first + n * lanes + lane < layout.clusters;
@@ -79,14 +85,21 @@ __device__ __forceinline__ float finished_row(const FeaturesLayout& layout, int 
       sums[2] += is_there ? parts[n].z : 0;
       sums[3] += is_there ? parts[n].w : 0;
     }
-  }
+  };
+  add(0);
+#pragma unroll 1
+  for (int first = at_once * lanes; first < layout.clusters; first += at_once * lanes) add(first);
+  double delta_y = 0;
+#pragma unroll
+  for (const double part : delta_parts) delta_y += part;
+  delta_y += __shfl_xor_sync(~0u, delta_y, 1);
+  delta_y += __shfl_xor_sync(~0u, delta_y, 2);
 #pragma unroll
   for (double& sum : sums) {
     sum += __shfl_xor_sync(~0u, sum, 1);
     sum += __shfl_xor_sync(~0u, sum, 2);
   }
   const double sum = lane < 2 ? (lane == 0 ? sums[0] : sums[1]) : lane == 2 ? sums[2] : sums[3];
-  const double delta = __ldg(layout.delta + min(row + lane, layout.dim - 1));
   return static_cast<float>(layout.factor * sum - layout.total * delta * delta_y);
 }
 

@@ -103,6 +103,8 @@ class FeaturesProduct {
       fence_copies();
     }
     __syncthreads();
+    if (!projects_)
+      while (loaded_ < min(to_load_, layout_.stages)) load_next();
     cluster_barrier();  // nobody writes into the memory of a block that has not begun
   }
 
@@ -262,7 +264,6 @@ class FeaturesProduct {
 
   __device__ __forceinline__ void take_in_all(const float* y, bool backwards) {
     const int g = lane_ >> 2, t = lane_ & 3;
-    while (loaded_ < min(to_load_, taken_ + layout_.stages)) load_next();
     // While the others begin.
     if (blockIdx.x < static_cast<unsigned>(layout_.rank_blocks)) leave_delta_y(y);
     float sums[Boxes][4][4];  // [u]: columns g and g + 8 of rows 8 u + 2 t and the next of a box
@@ -400,10 +401,11 @@ class FeaturesProduct {
       fence_shared_copies();  // after what the projecting warp has written there
       expect_bytes(arrived, unit_values * 4u);
       if (layout_.whole_slices) {
-        copy_boxes(to, z_, column / box_columns, row, arrived);
+        copy_boxes<Caching::brief>(to, z_, column / box_columns, row, arrived);
       } else {
 #pragma unroll 1
-        for (int b = 0; b < unit_boxes; ++b) copy_box(to + b * box_values, z_, column + b * box_columns, row, arrived);
+        for (int b = 0; b < unit_boxes; ++b)
+          copy_box<Caching::brief>(to + b * box_values, z_, column + b * box_columns, row, arrived);
       }
     }
     load_stage_ = load_stage_ + 1 < layout_.stages ? load_stage_ + 1 : 0;

@@ -35,21 +35,35 @@ __device__ __forceinline__ void copy_bulk(void* to, const void* from, unsigned b
                "l"(from), "r"(bytes), "r"(shared_address(arrived))
                : "memory");
 }
+// What becomes of a copy's lines in the second-level cache. `brief`: they make room before others do; for what is
+// larger than the cache, so that what blocks leave each other stays there.
+enum class Caching { usual, brief };
+template <Caching caching>
+__device__ __forceinline__ unsigned long long cache_policy() {
+  unsigned long long policy;
+  if constexpr (caching == Caching::brief)
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  else
+    asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(policy));
+  return policy;
+}
+template <Caching caching = Caching::usual>
 __device__ __forceinline__ void copy_box(void* to, const CUtensorMap* map, int column, int row,
                                          unsigned long long* arrived) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::
-          "r"(shared_address(to)),
-      "l"(map), "r"(column), "r"(row), "r"(shared_address(arrived))
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, "
+      "%3}], [%4], %5;" ::"r"(shared_address(to)),
+      "l"(map), "r"(column), "r"(row), "r"(shared_address(arrived)), "l"(cache_policy<caching>())
       : "memory");
 }
 // Several boxes side by side, the first of them the `box`-th of the rows.
+template <Caching caching = Caching::usual>
 __device__ __forceinline__ void copy_boxes(void* to, const CUtensorMap* map, int box, int row,
                                            unsigned long long* arrived) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
-      "[%5];" ::"r"(shared_address(to)),
-      "l"(map), "r"(0), "r"(row), "r"(box), "r"(shared_address(arrived))
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, "
+      "%3, %4}], [%5], %6;" ::"r"(shared_address(to)),
+      "l"(map), "r"(0), "r"(row), "r"(box), "r"(shared_address(arrived)), "l"(cache_policy<caching>())
       : "memory");
 }
 // What threads have written is seen by the copy engine.
@@ -81,8 +95,7 @@ __device__ inline void grid_barrier(unsigned* counter, unsigned& epoch) {
   __syncthreads();
   ++epoch;
   if (threadIdx.x == 0) {
-    __threadfence();
-    atomicAdd(counter, 1u);
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");  // after what the block wrote
     const unsigned all = epoch * gridDim.x;
     unsigned seen;
     do {

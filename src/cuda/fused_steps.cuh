@@ -191,7 +191,10 @@ __global__ void __launch_bounds__(fused_threads, 1) fused_steps(const __grid_con
   // ||Y|| stays below this: ||Y+|| <= |1 - alpha| ||Y|| + alpha (tr Sigma)^(1/2).
   const double trace = arguments.trace, most_y = 1.01 * fmax(all_squared[0], arguments.growth * trace);
   product.wait_for_resident_rows();
-  if (!(all_squared[0] > least_squared && most_y < most_squared)) return;  // as not rooted
+  if (!(all_squared[0] > least_squared && most_y < most_squared)) {  // as not rooted
+    if constexpr (leaves_parts<Product>) product.finish();
+    return;
+  }
   const Scales scales{units_for(most_y * trace), units_for(most_y), units_for(most_y * trace * trace)};
 
   // Visits this block's rows of W and Y, all or some at a time: visit(first, count, w, y).

@@ -221,7 +221,7 @@ class HalfProduct {
     if (lane_ == 0) {
       unsigned long long* const arrived = &shared_.arrived[warp_][load_.stage];
       expect_bytes(arrived, box_bytes);
-      copy_box(slots_ + load_.stage * Shape::box_values, sigma_, ahead_.column, ahead_.row, arrived);
+      copy_box<Caching::brief>(slots_ + load_.stage * Shape::box_values, sigma_, ahead_.column, ahead_.row, arrived);
     }
     ahead_.row += box_rows;
     --ahead_.left;
