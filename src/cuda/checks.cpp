@@ -57,7 +57,7 @@ bool is_semidefinite(const Device& device, const std::type_identity_t<ConstView<
   const itspace::Block<double> variances = diagonal_of(device, shifted.data(), d);
   const double shift = static_cast<double>(d) * rounded_to_float * variances.maxCoeff();
   kernels::combine(state.stream(), 0, shifted.data(), 1, shift, shifted.data(), d);
-  return LinearAlgebra::of(state).cholesky(state, shifted.data(), d);
+  return LinearAlgebra::of(state).cholesky(state, {shifted.data()}, d);
 }
 
 #define ITSPACE_INSTANTIATE(Scalar)                                                                                    \

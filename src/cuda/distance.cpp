@@ -33,9 +33,10 @@ class DeviceWork {
     kernels::combine(state_.stream(), x, a.data(), y, diagonal, c.data(), dim_);
   }
   double inner(const Matrix& a, const Matrix& b) { return algebra_.inner(a.data(), b.data(), dim_ * dim_); }
-  bool cholesky(Matrix& a) {
-    if (!algebra_.cholesky(state_, a.data(), dim_)) return false;
-    kernels::keep_lower(state_.stream(), a.data(), dim_);
+  // Both become their Cholesky factors; false where one is not definite.
+  bool factorize(Matrix& a, Matrix& b) {
+    if (!algebra_.cholesky(state_, {a.data(), b.data()}, dim_)) return false;
+    for (Matrix* factor : {&a, &b}) kernels::keep_lower(state_.stream(), factor->data(), dim_);
     return true;
   }
 
@@ -75,7 +76,7 @@ std::optional<DeviceDistance> by_products(const Device& device, Prepared& a, Pre
   measure(device, b);
   const Index d = a.sigma.rows();
   DeviceWork work(device, d);
-  if (!work.cholesky(a.sigma) || !work.cholesky(b.sigma)) return std::nullopt;
+  if (!work.factorize(a.sigma, b.sigma)) return std::nullopt;
   Block<double> k = work.make();
   work.multiply(true, a.sigma, false, b.sigma, k);
   // The smallest singular value is not known. The least of the factors' diagonals is seldom far above theirs.

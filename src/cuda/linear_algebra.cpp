@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <initializer_list>
 #include <limits>
 #include <stdexcept>
@@ -111,20 +112,46 @@ LinearAlgebra& LinearAlgebra::of(DeviceState& state) {
 LinearAlgebra::LinearAlgebra(cudaStream_t stream) {
   const Functions& call = functions();
   check_status(call.create(&cublas_), "starting cuBLAS");
-  try {
-    check_status(call.set_stream(cublas_, stream), "giving cuBLAS a stream");
-    check_status(call.solver_create(&cusolver_), "starting cuSOLVER");
-    check_status(call.solver_set_stream(cusolver_, stream), "giving cuSOLVER a stream");
-  } catch (...) {
-    if (cusolver_ != nullptr) call.solver_destroy(cusolver_);
-    call.destroy(cublas_);
-    throw;
-  }
+  const int status = call.set_stream(cublas_, stream);
+  if (status != success) call.destroy(cublas_);
+  check_status(status, "giving cuBLAS a stream");
 }
 
 LinearAlgebra::~LinearAlgebra() {
-  functions().solver_destroy(cusolver_);
+  for (std::size_t which = 0; which < solvers_.size(); ++which) solvers_[which].release(which > 0);
   functions().destroy(cublas_);
+}
+
+LinearAlgebra::Solver& LinearAlgebra::solver(DeviceState& state, std::size_t which) {
+  while (solvers_.size() <= which) {
+    const bool own = !solvers_.empty();
+    Solver made;
+    try {
+      made.make_on(state.stream(), own);
+      solvers_.push_back(made);
+    } catch (...) {
+      made.release(own);
+      throw;
+    }
+  }
+  return solvers_[which];
+}
+
+void LinearAlgebra::Solver::make_on(cudaStream_t of_state, bool own) {
+  stream = of_state;
+  if (own) {
+    stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "creating a stream");
+    check(cudaEventCreateWithFlags(&reached, cudaEventDisableTiming), "creating an event");
+  }
+  check_status(functions().solver_create(&handle), "starting cuSOLVER");
+  check_status(functions().solver_set_stream(handle, stream), "giving cuSOLVER a stream");
+}
+
+void LinearAlgebra::Solver::release(bool own) noexcept {
+  if (handle != nullptr) functions().solver_destroy(handle);
+  if (reached != nullptr) cudaEventDestroy(reached);
+  if (own && stream != nullptr) cudaStreamDestroy(stream);
 }
 
 // cuBLAS has columns one after the other: to it our c is c', and c' = op(b)' op(a)'.
@@ -144,19 +171,36 @@ double LinearAlgebra::inner(const double* a, const double* b, Index count) {
   return sum;
 }
 
-bool LinearAlgebra::cholesky(DeviceState& state, double* a, Index d) {
-  int size = 0;
+bool LinearAlgebra::cholesky(DeviceState& state, std::initializer_list<double*> matrices, Index d) {
+  const std::size_t count = matrices.size();
+  int size = 0, status = success;
   // Our lower triangle is the upper one of columns one after the other.
-  check_status(functions().potrf_size(cusolver_, fill_upper, as_int(d), a, as_int(d), &size),
-               "asking cuSOLVER for the size of its workspace");
-  auto* work = state.scratch<double>(Scratch::product, size);
-  int* info = state.scratch<int>(Scratch::flags, 2);
-  check_status(functions().potrf(cusolver_, fill_upper, as_int(d), a, as_int(d), work, size, info),
-               "a Cholesky factor by cuSOLVER");
-  int* found = reinterpret_cast<int*>(state.results(1));
-  check(cudaMemcpyAsync(found, info, sizeof(int), cudaMemcpyDeviceToHost, state.stream()), "reading a status");
+  check_status(
+      functions().potrf_size(solver(state, 0).handle, fill_upper, as_int(d), *matrices.begin(), as_int(d), &size),
+      "asking cuSOLVER for the size of its workspace");
+  auto* work = state.scratch<double>(Scratch::product, static_cast<Index>(count) * size);
+  int* info = state.scratch<int>(Scratch::flags, static_cast<Index>(2 * count));
+  int* found = reinterpret_cast<int*>(state.results(static_cast<Index>(count)));
+  // The other streams begin where this one is, and it goes on where they are through.
+  for (std::size_t which = 1; which < count; ++which) {
+    const Solver& side = solver(state, which);
+    check(cudaEventRecord(side.reached, state.stream()), "marking a place in a stream");
+    check(cudaStreamWaitEvent(side.stream, side.reached, 0), "ordering two streams");
+  }
+  for (std::size_t which = 0; which < count; ++which) {
+    const int launched =
+        functions().potrf(solvers_[which].handle, fill_upper, as_int(d), matrices.begin()[which], as_int(d),
+                          work + which * static_cast<std::size_t>(size), size, info + which);
+    if (launched != success) status = launched;
+  }
+  for (std::size_t which = 1; which < count; ++which) {
+    check(cudaEventRecord(solvers_[which].reached, solvers_[which].stream), "marking a place in a stream");
+    check(cudaStreamWaitEvent(state.stream(), solvers_[which].reached, 0), "ordering two streams");
+  }
+  check_status(status, "a Cholesky factor by cuSOLVER");
+  check(cudaMemcpyAsync(found, info, count * sizeof(int), cudaMemcpyDeviceToHost, state.stream()), "reading a status");
   state.synchronize();
-  return *found == 0;
+  return std::all_of(found, found + count, [](int of) { return of == 0; });
 }
 
 // Gathered there first: single values a stride apart cross one by one, which takes longer than a product.

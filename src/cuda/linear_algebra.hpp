@@ -10,7 +10,10 @@
 
 #include "cuda/device_state.hpp"
 
+#include <cstddef>
+#include <initializer_list>
 #include <memory>
+#include <vector>
 
 namespace itspace::cuda {
 
@@ -32,12 +35,24 @@ class LinearAlgebra {
                 double beta, double* c);
   // sum a_i b_i; waits.
   double inner(const double* a, const double* b, Index count);
-  // The lower triangle of a row-major d x d matrix becomes that of its Cholesky factor; what is above is left alone.
-  // False where the matrix is not numerically definite. Waits.
-  bool cholesky(DeviceState& state, double* a, Index d);
+  // The lower triangle of each row-major d x d matrix becomes that of its Cholesky factor; what is above is left alone.
+  // False where one is not numerically definite. A factor is a chain of small kernels that leaves most of the device
+  // idle, so they are computed side by side. Waits.
+  bool cholesky(DeviceState& state, std::initializer_list<double*> matrices, Index d);
 
  private:
-  void *cublas_ = nullptr, *cusolver_ = nullptr;
+  // cuSOLVER on a stream; but for the first one, the stream is its own.
+  struct Solver {
+    void* handle = nullptr;
+    cudaStream_t stream = nullptr;
+    cudaEvent_t reached = nullptr;
+    void make_on(cudaStream_t of_state, bool own);
+    void release(bool own) noexcept;
+  };
+  Solver& solver(DeviceState& state, std::size_t which);
+
+  void* cublas_ = nullptr;
+  std::vector<Solver> solvers_;
 };
 
 // The diagonal of a row-major d x d matrix of doubles on the device. Waits.

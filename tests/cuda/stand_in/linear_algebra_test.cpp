@@ -12,6 +12,8 @@
 
 #include <Eigen/Cholesky>
 #include <limits>
+#include <utility>
+#include <vector>
 
 namespace itspace::test {
 namespace {
@@ -51,24 +53,39 @@ TEST(CudaLinearAlgebra, MultipliesMatricesByRows) {
               rounding(24) * x.norm() * y.norm());
 }
 
-TEST(CudaLinearAlgebra, FactorsTheLowerTriangleAndLeavesTheOtherAlone) {
+TEST(CudaLinearAlgebra, FactorsLowerTrianglesAndLeavesTheOthersAlone) {
   const Index d = 9;
-  const Block<double> root = normal(d, d + 2, 6);
-  Block<double> sigma = root * root.transpose();
-  const Eigen::MatrixXd expected = Eigen::LLT<Eigen::MatrixXd>(sigma).matrixL();
-  sigma.triangularView<Eigen::StrictlyUpper>().setConstant(77);
-  auto there = cuda::to_device<double>(device(), sigma);
+  std::vector<Block<double>> sigmas;
+  std::vector<Eigen::MatrixXd> expected;
+  std::vector<cuda::Block<double>> there;
+  for (const std::uint64_t seed : {6, 7}) {
+    const Block<double> root = normal(d, d + 2, seed);
+    Block<double> sigma = root * root.transpose();
+    expected.emplace_back(Eigen::LLT<Eigen::MatrixXd>(sigma).matrixL());
+    sigma.triangularView<Eigen::StrictlyUpper>().setConstant(77);
+    there.push_back(cuda::to_device<double>(device(), sigma));
+    sigmas.push_back(std::move(sigma));
+  }
   const cuda::UseDevice use(device().ordinal());
   auto& algebra = cuda::LinearAlgebra::of(device().state());
-  ASSERT_TRUE(algebra.cholesky(device().state(), there.data(), d));
-  const Block<double> found = cuda::to_host<double>(device(), there);
-  EXPECT_LE((Eigen::MatrixXd(found.triangularView<Eigen::Lower>()) - expected).norm(),
-            rounding(d * d) * expected.norm());
-  for (Index i = 0; i < d; ++i)
-    for (Index j = i + 1; j < d; ++j) EXPECT_EQ(found(i, j), 77);
-  sigma(d - 1, d - 1) = -1;
-  cuda::copy_to_device<double>(device(), sigma, there);
-  EXPECT_FALSE(algebra.cholesky(device().state(), there.data(), d));
+  const auto factorize = [&] { return algebra.cholesky(device().state(), {there[0].data(), there[1].data()}, d); };
+  ASSERT_TRUE(factorize());
+  for (std::size_t n = 0; n < there.size(); ++n) {
+    const Block<double> found = cuda::to_host<double>(device(), there[n]);
+    EXPECT_LE((Eigen::MatrixXd(found.triangularView<Eigen::Lower>()) - expected[n]).norm(),
+              rounding(d * d) * expected[n].norm());
+    for (Index i = 0; i < d; ++i)
+      for (Index j = i + 1; j < d; ++j) EXPECT_EQ(found(i, j), 77);
+  }
+  // Whichever of them is not definite.
+  for (const std::size_t other : {0, 1}) {
+    SCOPED_TRACE(other);
+    Block<double> indefinite = sigmas[other];
+    indefinite(d - 1, d - 1) = -1;
+    for (std::size_t n = 0; n < there.size(); ++n)
+      cuda::copy_to_device<double>(device(), n == other ? indefinite : sigmas[n], there[n]);
+    EXPECT_FALSE(factorize());
+  }
 }
 
 TEST(CudaLinearAlgebra, DistancesOfFeaturesStayOnTheDevice) {

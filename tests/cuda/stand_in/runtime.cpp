@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace itspace::test {
@@ -20,6 +21,7 @@ namespace {
 constexpr std::size_t total_bytes = std::size_t(1) << 32;
 std::map<void*, std::size_t> pieces;
 std::size_t held = 0, to_host = 0;
+std::set<void*> handles;  // streams and events
 // Not the one that the tests' Device is of: whoever needs that one makes it current, and this one again.
 constexpr int callers = 1;
 int current = callers;
@@ -54,10 +56,24 @@ cudaError_t destroy(void* memory) {
   return cudaSuccess;
 }
 
+template <class Handle>
+cudaError_t make_handle(Handle* handle) {
+  void* const made = std::malloc(1);
+  handles.insert(made);
+  *handle = static_cast<Handle>(made);
+  return cudaSuccess;
+}
+cudaError_t destroy_handle(void* handle) {
+  if (handles.erase(handle) == 0) refuse("a stream or an event is destroyed that is not there, or not any more");
+  std::free(handle);
+  return cudaSuccess;
+}
+
 // Sum over what is there at the end of the process, when all devices are gone.
 struct AtTheEnd {
   ~AtTheEnd() {
     if (held != 0) refuse("memory was not given back");
+    if (!handles.empty()) refuse("a stream or an event was not destroyed");
     if (current != callers) refuse("the caller's device is not current any more");
   }
 } at_the_end;
@@ -138,11 +154,29 @@ cudaError_t cudaFreeHost(void* memory) {
 
 cudaError_t cudaStreamCreate(cudaStream_t* stream) {
   require_current_device();
-  *stream = nullptr;
+  return make_handle(stream);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  require_current_device();
+  return make_handle(stream);
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  return destroy_handle(stream);
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t, unsigned) {
+  require_current_device();
   return cudaSuccess;
 }
-cudaError_t cudaStreamDestroy(cudaStream_t) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  require_current_device();
+  return make_handle(event);
+}
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) {
+  require_current_device();
   return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  return destroy_handle(event);
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   require_current_device();
