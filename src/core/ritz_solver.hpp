@@ -63,7 +63,6 @@ class RitzSolver {
   double beyond_new_directions(const Small& a) const;
   Reach known_reach() const;
   Reach foreseen_reach(const Small& k) const;
-  void apply_ahead(const Small& k);
   bool is_at_rounding_level() const;
   Reach turn_new_directions();
   Reach measured_reach(const Small& x);
@@ -89,6 +88,8 @@ class RitzSolver {
   // of the space is to be heard before the space is asked for anything else.
   void begin_step(bool next_is_last);
   void hear_of_step();
+  void begin_product();  // Q's
+  double promised_by(const RitzPairs& pairs) const;
   // visit(requests): what a step that was begun needs to know of its blocks.
   template <class Visit>
   void with_step_requests(const Visit& visit);
@@ -134,14 +135,17 @@ class RitzSolver {
   EvaluatedPoint point_;
   double point_error_ = 1;  // the rounding of the products that show Y_k, in units of that of fresh ones
 
-  enum class Begun { not_yet, well, in_vain } begun_ = Begun::not_yet;  // in vain where the pencil is not finite
-  bool begun_last_ = false;                                             // no step follows the one that was begun
-  RitzPairs pairs_;                                                     // of the step that was begun
-  double step_noise_ = 0;                                               // of their values
+  enum class Begun { not_yet, asked, well, in_vain } begun_ = Begun::not_yet;  // in vain: the pencil is not finite
+  bool begun_last_ = false;                                                    // no step follows the one that was begun
+  bool has_directions_ = false;                                                // Q is that of the step that was begun
+  RitzPairs pairs_;                                                            // of the step that was begun
+  double step_noise_ = 0;                                                      // of their values
+  double begun_objective_ = 0;                                                 // what ritz_objective_ will be
 
   double objective_ = 0, resolution_ = 0;                // of the last row
   double objective_before_ = 0, resolution_before_ = 0;  // of the one before
-  double ritz_objective_ = 0;                            // tr Sigma - sum theta_i: the best that the subspace holds
+  // tr Sigma - sum theta_i: the best that the subspace of the last step holds.
+  double ritz_objective_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace itspace

@@ -62,9 +62,10 @@ std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
   }
   if (const auto end = pass(k, last)) return end;
   point_.note_trace(recorder_.target_trace(), target_.dim());
-  // On a device [P, V] is turned while the host certifies and records.
-  const bool ahead = runs_ahead<S> && !last;
-  if (ahead) begin_step(k + 1 == options_.steps);
+  // On a device the next step begins while the host certifies and records.
+  const bool ahead = runs_ahead<S> && !last, next_is_last = k + 1 == options_.steps;
+  if (ahead) begin_step(next_is_last);
+  if (ahead && !next_is_last) begin_product();
   const auto end = certify();
   if (ahead) hear_of_step();
   if (end) return end;
@@ -74,11 +75,17 @@ std::optional<Status> RitzSolver<S>::evaluate(Index k, bool last) {
   return recorder_.evaluated(point_.certificate, {objective_, resolution_, Route::qr, version_});
 }
 
-// Where the target is applied on a device the host makes the polish meanwhile. Not where the polish may end the run,
-// nor where Y may have to ride along.
+// Where the target is applied on a device the host certifies, and makes the polish, meanwhile. Not where the run may
+// end here, nor where Y may have to ride along.
 template <Space S>
-void RitzSolver<S>::apply_ahead(const Small& k) {
-  if (q_cols_ == 0 || !k.allFinite() || is_at_rounding_level() || !foreseen_reach(k).is_inside(eps())) return;
+void RitzSolver<S>::begin_product() {
+  if (!ritz_detail::is_finer_than_blocks<Scalar> || begun_ != Begun::asked) return;
+  if (!(ritz_objective_ - begun_objective_ > resolution_)) return;
+  hear_of_step();
+  if (!image_gram_.allFinite() || !rest_gram_.allFinite()) return;
+  make_new_directions();
+  has_directions_ = true;
+  if (q_cols_ == 0 || !foreseen_reach(image_gram_).is_inside(eps())) return;
   const Index before = target_.passes();
   target_.apply(q(), columns(sigma_s_, begin_ + p_cols_ + v_cols_, q_cols_));
   ahead_ = target_.passes() - before;
@@ -109,6 +116,7 @@ std::optional<Status> RitzSolver<S>::pass(Index k, bool own) {
   }
   const bool whole = std::exchange(v_is_new_, false);
   if (whole) {
+    if (ahead_) target_.count_from(passes());  // what was applied in vain
     give_up_previous();
     q_cols_ = 0;
     v_error_ = 1;
@@ -205,9 +213,10 @@ void RitzSolver<S>::begin_step(bool last) {
   p_energy_.resize(0, 0);
   turn_to(pairs_.vectors, last ? Small(cols(), 0) : previous_directions(pairs_, p_energy_));
   if (!last) space_.subtract_scaled(sigma_v(), v(), pairs_.values, columns(s_, p_cols_ + v_cols_, v_cols_));
+  begun_objective_ = promised_by(pairs_);
   begun_last_ = last;
   with_step_requests([&](auto requests) { ask_grams(space_, requests); });
-  begun_ = Begun::well;
+  begun_ = Begun::asked;
 }
 
 template <Space S>
@@ -223,7 +232,18 @@ void RitzSolver<S>::with_step_requests(const Visit& visit) {
 
 template <Space S>
 void RitzSolver<S>::hear_of_step() {
-  if (begun_ == Begun::well) with_step_requests([&](auto requests) { answer_grams(space_, requests); });
+  if (begun_ != Begun::asked) return;
+  with_step_requests([&](auto requests) { answer_grams(space_, requests); });
+  begun_ = Begun::well;
+}
+
+// The best objective of the subspace: tr Sigma less the Ritz values that are more than rounding.
+template <Space S>
+double RitzSolver<S>::promised_by(const RitzPairs& pairs) const {
+  double captured = 0;
+  for (Index i = 0; i < std::min(rank_, v_cols_); ++i)
+    if (pairs.values(i) > 2 * step_noise_) captured += pairs.values(i);
+  return std::max(0.0, recorder_.target_trace() - captured);
 }
 
 template <Space S>
@@ -239,21 +259,17 @@ StepOutcome RitzSolver<S>::make_step(bool last) {
   const bool moved = target_.version() != version_;
   const Small &k = image_gram_, &inner = image_along_y_;
   // A paper step with alpha = 1 from the Ritz state Y = V_r theta_r^(1/2) promises ||B - Y||^2.
-  double polished = 0, ritz = 0;
+  double polished = 0;
   for (Index i = 0; i < std::min(rank_, v_cols_); ++i) {
     const double theta = pairs.values(i);
     if (!(theta > 2 * noise)) continue;
-    ritz += theta;
     polished += std::max(0.0, k(i, i) / (theta + noise) - theta);
   }
-  ritz_objective_ = std::max(0.0, recorder_.target_trace() - ritz);
-  // A device makes Q, and its product, while the host finds the next iterate. To another target V is applied anew, and
-  // there is no Q.
+  ritz_objective_ = begun_objective_;
+  // To another target V is applied anew, and there is no Q.
   v_is_new_ |= moved;
-  if (!last && !moved) {
-    make_new_directions();
-    if (runs_ahead<S> && ritz_detail::is_finer_than_blocks<Scalar>) apply_ahead(k);
-  }
+  const bool has_directions = std::exchange(has_directions_, false);
+  if (!last && !moved && !has_directions) make_new_directions();
   theta_ = pairs.values;
   v_image_ = std::sqrt(k.diagonal().maxCoeff());
   if (!k.diagonal().allFinite()) v_image_ = space_.column_norms(sigma_v()).maxCoeff();
