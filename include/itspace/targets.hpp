@@ -24,8 +24,8 @@
 
 namespace itspace {
 
-// Sigma given by its entries; it must be symmetric. Products read the upper triangle (blocks of more than 128 columns:
-// all of it).
+// Sigma given by its entries; it must be symmetric. Products read the upper triangle, or, where that takes less time
+// (small matrices, blocks of many columns), all of it.
 template <Storage Scalar, Storage Data = Scalar>
 class ITSPACE_API DenseTarget {
  public:

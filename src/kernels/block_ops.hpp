@@ -23,7 +23,7 @@ template <Storage Scalar, Storage Data = Scalar>
 ITSPACE_API void gemm(Op op_a, Scalar alpha, const std::type_identity_t<ConstBlockView<Data>>& a,
                       const ConstBlockView<Scalar>& b, Scalar beta, BlockView<Scalar> c);
 
-// c = a b for a symmetric a, of which the upper triangle is read.
+// c = a b for a symmetric a, of which the upper triangle is read, or all of it.
 template <Storage Scalar, Storage Data = Scalar>
 void symmetric_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const ConstBlockView<Scalar>& b,
                     BlockView<Scalar> c);

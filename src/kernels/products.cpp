@@ -93,6 +93,16 @@ void symmetric_by_tiles(const WideRows<Scalar, Data>& a, const Scalar* y, const 
   });
 }
 
+// Whether a symmetric matrix is read whole, row by row, instead of half of it by tiles. That asks each value for half
+// as much, and needs no sums for the rows of others, nor a second sweep that adds these up: it takes less time where
+// the matrix stays in the threads' caches; for blocks of so many columns that arithmetic is the limit, in the cache
+// that all of them share. (Two machines, docs/benchmarks/threads.md.)
+bool is_read_whole(Index values, std::size_t bytes_of_value, Index cols) {
+  constexpr std::size_t own_cache = std::size_t(2) << 20, shared_cache = std::size_t(32) << 20;
+  constexpr Index many_columns = 48;
+  return static_cast<std::size_t>(values) * bytes_of_value <= (cols >= many_columns ? shared_cache : own_cache);
+}
+
 }  // namespace
 
 template <Storage Scalar, Storage Data>
@@ -122,8 +132,12 @@ void symmetric_gemm(const std::type_identity_t<ConstBlockView<Data>>& a, const C
     blas_gemm<Scalar, Data>(Op::plain, Scalar(1), a, nullptr, b, Scalar(0), c);
     return;
   }
-  const auto& loops = strip_loops<Scalar, Data>();
   const WideRows<Scalar, Data> rows = wide_rows<Scalar, Data>(a);
+  if (is_read_whole(a.size(), sizeof(Data), b.cols())) {
+    times(Scalar(1), rows, b, Scalar(0), c);
+    return;
+  }
+  const auto& loops = strip_loops<Scalar, Data>();
   const Index parts = parts_for(work_of(a.rows(), a.cols(), b.cols()));
   const Scalar* y = in_slabs(b, loops, parts);
   if (parts == 1) {
