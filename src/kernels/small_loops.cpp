@@ -3,6 +3,7 @@
 // Products of tall blocks that end in a small matrix or multiply by one, over the same strips as those with wide
 // matrices, and in double.
 #include "kernels/instruction_sets.hpp"
+#include "kernels/pool.hpp"
 #include "kernels/strips.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,38 +17,94 @@ HWY_BEFORE_NAMESPACE();
 namespace itspace::kernels {
 namespace HWY_NAMESPACE {
 
+// Rows whose sums stay in registers before they are added to the rest. With so many columns of `a` and a slab they stay
+// in the caches next to the processor.
+constexpr Index chunk_rows = 64, chunk_cols = 64;
+
+// Rows in double: where they lie, `stride` apart.
+struct DoubleRows {
+  const double* data;
+  Index stride;
+};
+
+// `count` columns of some rows, in double and followed by zeros up to `width`: as they lie, or in `buffer`.
+template <class Scalar>
+HWY_INLINE DoubleRows in_double(const ConstBlockView<Scalar>& block, const Range& rows, Index first, Index count,
+                                Index width, double* HWY_RESTRICT buffer) {
+  const Scalar* HWY_RESTRICT from = block.data() + rows.begin * block.outerStride() + first;
+  if constexpr (std::same_as<Scalar, double>)
+    if (count == width) return {from, block.outerStride()};
+  double* HWY_RESTRICT to = buffer;
+  for (Index i = rows.begin; i < rows.end; ++i, from += block.outerStride(), to += width) {
+    copy_row<double>(from, nullptr, count, to);
+    std::fill_n(to + count, width - count, 0.0);
+  }
+  return {buffer, width};
+}
+
+// out(k) += sum_i a(i, k) b(i) for Cols columns of a and the columns of a slab.
+template <int Cols, class Shape>
+HWY_NOINLINE void add_gram(DoubleRows a, DoubleRows b, Index rows, double* HWY_RESTRICT out) {
+  const typename Shape::template TagOf<double> tag;
+  using Vector = typename Shape::template VectorOf<double>;
+  constexpr int vectors = Shape::vectors;
+  constexpr Index lanes = Shape::lanes, width = Shape::width;
+  Vector sums[Cols][vectors];
+#pragma GCC unroll 16
+  for (int k = 0; k < Cols; ++k)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sums[k][v] = hn::Zero(tag);
+  const double *HWY_RESTRICT of_a = a.data, *HWY_RESTRICT of_b = b.data;
+  for (Index i = 0; i < rows; ++i, of_a += a.stride, of_b += b.stride) {
+    Vector row[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) row[v] = hn::LoadU(tag, of_b + v * lanes);
+#pragma GCC unroll 16
+    for (int k = 0; k < Cols; ++k) {
+      const Vector value = hn::Set(tag, of_a[k]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[k][v] = hn::MulAdd(value, row[v], sums[k][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int k = 0; k < Cols; ++k)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      double* to = out + k * width + v * lanes;
+      hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[k][v]), tag, to);
+    }
+}
+
+// As many columns of a as there are registers for, then what is left of them by halves: visit(Cols, first).
+template <int Cols, class Visit>
+HWY_INLINE void for_each_group(Index from, Index to, const Visit& visit) {
+  for (; from + Cols <= to; from += Cols) visit(std::integral_constant<int, Cols>(), from);
+  if constexpr (Cols > 1) for_each_group<Cols / 2>(from, to, visit);
+}
+
 template <class Scalar>
 void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Index begin, Index end, Index diagonal,
           double* out) {
-  StripBuffer<double> buffer;
-  const WideRows<double, Scalar> left{a.data(), a.outerStride(), a.rows(), a.cols()};
-  for (Index row = begin; row < end; row += strip_rows) {
-    const Index rows = std::min(strip_rows, end - row);
-    for (Index at = 0; at < a.cols(); at += most_tile_cols) {
-      const Index tile_end = std::min(a.cols(), at + most_tile_cols);
-      const Strip<double> strip = strip_of(left, row, rows, at, tile_end, buffer.values);
+  alignas(64) double of_a[chunk_rows * chunk_cols], of_b[chunk_rows * most_cols];
+  DoubleRows slabs[most_cols];
+  for (Index row = begin; row < end; row += chunk_rows) {
+    const Range rows{row, std::min(end, row + chunk_rows)};
+    for_each_slab<double>(b.cols(), [&](auto shape, Index first) HWY_ATTR {
+      constexpr Index width = decltype(shape)::width;
+      slabs[first] = in_double(b, rows, first, std::min(width, b.cols() - first), width, of_b + first * chunk_rows);
+    });
+    for (Index at = 0; at < a.cols(); at += chunk_cols) {
+      const Index cols = std::min(a.cols() - at, chunk_cols);
+      const DoubleRows left = in_double(a, rows, at, cols, cols, of_a);
       for_each_slab<double>(b.cols(), [&](auto shape, Index first) HWY_ATTR {
-        constexpr Index width = decltype(shape)::width;
-        const Index used = std::min(width, b.cols() - first);
-        const Index count = std::min(tile_end, diagonal + first + width) - at;
+        using Shape = decltype(shape);
+        constexpr Index width = Shape::width;
+        const Index count = std::min(cols, diagonal + first + width - at);
         if (count <= 0) return;
-        double* to_slab = out + first * a.cols() + at * width;
-        if constexpr (std::same_as<Scalar, double>)
-          if (b.outerStride() == width && used == width && rows == strip_rows) {  // as it lies
-            strip_outer<decltype(shape)>(strip, b.data() + row * width, count, to_slab);
-            return;
-          }
-        alignas(64) double factors[slab_values<double>];
-        for (Index i = 0; i < strip_rows; ++i) {
-          double* HWY_RESTRICT to = factors + i * width;
-          const Scalar* HWY_RESTRICT from = b.data() + (row + i) * b.outerStride() + first;
-          if (i < rows && used == width) {  // a count that the compiler knows
-            for (Index j = 0; j < width; ++j) to[j] = static_cast<double>(from[j]);
-          } else {
-            for (Index j = 0; j < width; ++j) to[j] = i < rows && j < used ? static_cast<double>(from[j]) : 0.0;
-          }
-        }
-        strip_outer<decltype(shape)>(strip, factors, count, to_slab);
+        for_each_group<sums_in_registers / Shape::vectors>(0, count, [&](auto group, Index k) HWY_ATTR {
+          add_gram<decltype(group)::value, Shape>({left.data + k, left.stride}, slabs[first], rows.end - rows.begin,
+                                                  out + first * a.cols() + (at + k) * width);
+        });
       });
     }
   }

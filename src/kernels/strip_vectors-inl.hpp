@@ -42,8 +42,9 @@ struct Slab {
   using VectorOf = hn::Vec<TagOf<Scalar>>;
 };
 // Rows whose sums over `vectors` columns are kept in registers.
+inline constexpr int sums_in_registers = many_registers ? 16 : 8;
 constexpr int rows_at_once(int vectors) {
-  const int rows = (many_registers ? 16 : 8) / vectors;
+  const int rows = sums_in_registers / vectors;
   return rows < static_cast<int>(strip_rows) ? rows : static_cast<int>(strip_rows);
 }
 
@@ -301,9 +302,16 @@ HWY_INLINE void copy_row(const Data* HWY_RESTRICT from, const Scalar* HWY_RESTRI
                          Scalar* HWY_RESTRICT to) {
   if (shift != nullptr) {
     for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]) - shift[k];
-  } else {
-    for (Index k = 0; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
+    return;
   }
+  Index k = 0;
+  if constexpr (std::same_as<Scalar, double> && std::same_as<Data, float>) {  // short rows, too, by vectors
+    const hn::ScalableTag<double> tag;
+    const hn::Rebind<float, decltype(tag)> of_floats;
+    constexpr Index lanes = slab_widths<double>.lanes;
+    for (; k + lanes <= count; k += lanes) hn::StoreU(hn::PromoteTo(tag, hn::LoadU(of_floats, from + k)), tag, to + k);
+  }
+  for (; k < count; ++k) to[k] = static_cast<Scalar>(from[k]);
 }
 
 // Columns [left, right) of the strip of rows [row, row + rows), converted and shifted into `buffer`; rows that are not
