@@ -110,31 +110,73 @@ void gram(const ConstBlockView<Scalar>& a, const ConstBlockView<Scalar>& b, Inde
   }
 }
 
-// `out` is made aside, a strip at a time: it may lie where `a` does.
+// made(i) = a(i) m, or made(i) += a(i) m, for Rows rows, `count` columns of a, and the columns of a slab.
+template <int Rows, class Shape>
+HWY_NOINLINE void row_products(DoubleRows a, Index count, const double* HWY_RESTRICT m, bool add,
+                               double* HWY_RESTRICT made) {
+  const typename Shape::template TagOf<double> tag;
+  using Vector = typename Shape::template VectorOf<double>;
+  constexpr int vectors = Shape::vectors;
+  constexpr Index lanes = Shape::lanes, width = Shape::width;
+  Vector sums[Rows][vectors];
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) sums[i][v] = add ? hn::LoadU(tag, made + i * width + v * lanes) : hn::Zero(tag);
+  const double* HWY_RESTRICT row = a.data;
+  const double* HWY_RESTRICT row4 = row + 4 * a.stride;
+  for (Index k = 0; k < count; ++k, ++row, ++row4, m += width) {
+    Vector of_m[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) of_m[v] = hn::LoadU(tag, m + v * lanes);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const Vector value = hn::Set(tag, value_of_row(row, row4, a.stride, i));
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[i][v] = hn::MulAdd(value, of_m[v], sums[i][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) hn::StoreU(sums[i][v], tag, made + i * width + v * lanes);
+}
+
+// `out` is made aside, some rows at a time: it may lie where `a` does.
 template <class Scalar>
 void multiply(const ConstBlockView<Scalar>& a, const double* m, Index begin, Index end, bool add,
               BlockView<Scalar> out) {
-  StripBuffer<double> buffer;
-  alignas(64) double made[strip_rows * most_cols];
-  const WideRows<double, Scalar> rows_of_a{a.data(), a.outerStride(), a.rows(), a.cols()};
-  const Index values = strip_rows * slab_widths<double>.padded(out.cols());
-  for (Index row = begin; row < end; row += strip_rows) {
-    const Index rows = std::min(strip_rows, end - row);
-    std::fill_n(made, values, 0.0);
-    for (Index at = 0; at < a.cols(); at += most_tile_cols) {
-      const Index tile_end = std::min(a.cols(), at + most_tile_cols);
-      const Strip<double> strip = strip_of(rows_of_a, row, rows, at, tile_end, buffer.values);
+  alignas(64) double of_a[chunk_rows * chunk_cols], made[chunk_rows * most_cols];
+  constexpr Index most_at_once = chunk_rows * chunk_cols / strip_rows;
+  const Index step = std::min(a.cols(), most_at_once);
+  const Index together = std::min(chunk_rows, chunk_rows * chunk_cols / step / strip_rows * strip_rows);
+  for (Index row = begin; row < end; row += together) {
+    const Range rows{row, std::min(end, row + together)};
+    const Index count = rows.end - rows.begin, padded = (count + strip_rows - 1) / strip_rows * strip_rows;
+    for (Index at = 0; at < a.cols(); at += step) {
+      const Index cols = std::min(a.cols() - at, step);
+      DoubleRows left = in_double(a, rows, at, cols, cols, of_a);
+      if (count < padded) {  // rows that are not there are zero
+        if (left.data != of_a)
+          for (Index i = 0; i < count; ++i) std::copy_n(left.data + i * left.stride, cols, of_a + i * cols);
+        std::fill_n(of_a + count * cols, (padded - count) * cols, 0.0);
+        left = {of_a, cols};
+      }
       for_each_slab<double>(out.cols(), [&](auto shape, Index first) HWY_ATTR {
-        constexpr Index width = decltype(shape)::width;
-        strip_dots<decltype(shape)>(strip, m + first * a.cols() + at * width, tile_end - at, made + first * strip_rows);
+        using Shape = decltype(shape);
+        constexpr Index width = Shape::width;
+        constexpr int sums = rows_at_once(Shape::vectors);
+        for (Index i = 0; i < padded; i += sums)
+          row_products<sums, Shape>({left.data + i * left.stride, left.stride}, cols, m + first * a.cols() + at * width,
+                                    at > 0, made + first * chunk_rows + i * width);
       });
     }
     for_each_slab<double>(out.cols(), [&](auto shape, Index first) HWY_ATTR {
       constexpr Index width = decltype(shape)::width;
       const Index used = std::min(width, out.cols() - first);
-      for (Index i = 0; i < rows; ++i) {
-        Scalar* HWY_RESTRICT to = out.data() + (row + i) * out.outerStride() + first;
-        const double* HWY_RESTRICT sums = made + first * strip_rows + i * width;
+      for (Index i = rows.begin; i < rows.end; ++i) {
+        Scalar* HWY_RESTRICT to = out.data() + i * out.outerStride() + first;
+        const double* HWY_RESTRICT sums = made + first * chunk_rows + (i - row) * width;
         if (add) {
           for (Index j = 0; j < used; ++j) to[j] = static_cast<Scalar>(static_cast<double>(to[j]) + sums[j]);
         } else if (used == width) {
