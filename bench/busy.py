@@ -98,6 +98,10 @@ def main() -> None:
                 lambda: itspace.align(small, rank=16, steps=6, solver='ritz'))
         first, second = np.cov(samples[:, :800], rowvar=False), np.cov(samples[:, 800:1600], rowvar=False)
         compare('exact distance of two covariances, d = 800', lambda: itspace.bures_wasserstein(first, second))
+        third, fourth = np.cov(samples[:2048, :1500], rowvar=False), np.cov(samples[2048:, :1500], rowvar=False)
+        compare('exact distance of two covariances, d = 1500', lambda: itspace.bures_wasserstein(third, fourth), 30)
+        noise = itspace.Target.from_features(samples[:2400, :1200])
+        compare('start of r = 16 from 2400 x 1200 of noise', lambda: itspace.start_from(noise, 16), 30)
         pairs = [(several_callers(tiny, 20, 1), several_callers(tiny, 20, None)) for _ in range(5)]
     one, many = (statistics.median(column) for column in zip(*pairs))
     print(f'| 8 callers at once, 4 Ritz steps, d = 60, r = 4 | {1e3 * one:.2f} | {itspace.threads()} | {1e3 * many:.2f} '

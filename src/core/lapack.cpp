@@ -9,6 +9,7 @@
 #include "kernels/small_triangles.hpp"
 
 #include "core/require.hpp"
+#include "core/tridiagonal.hpp"
 
 #include <cblas.h>
 #include <lapacke.h>
@@ -18,7 +19,6 @@
 #include <algorithm>
 #include <limits>
 #include <new>
-#include <optional>
 #include <stdexcept>
 #include <vector>
 
@@ -71,20 +71,17 @@ constexpr Index small_enough = 128;
 // Cholesky factors and inverses of triangles up to this size are our own, which have our threads.
 constexpr Index in_cache = 2048;
 
-// LAPACK has one thread of BLAS for matrices of so many entries. Its reductions make products with a vector for each
-// column, and all threads wait for each other after each: on a busy machine, where every wait may take a time slice, a
-// second turns into minutes. Larger ones are worth the threads.
-constexpr Index calm_up_to = 1024 * 1024;
+// BLAS's threads wait for each other, each time by giving the processor away: on a busy machine a wait may take a time
+// slice. LAPACK's reductions make a product with a vector for each column, and wait after each, so that a second turns
+// into minutes. They have one thread of BLAS (kernels::OneBlasThread), whatever their size; tridiagonal.hpp has ours.
+// Factorisations and inverses of large triangles, which wait once for each panel, keep all of them.
 
-class Calm {
- public:
-  Calm(Index rows, Index cols) {
-    if (rows <= calm_up_to / std::max<Index>(cols, 1)) one_.emplace();
-  }
-
- private:
-  std::optional<kernels::OneBlasThread> one_;
-};
+// Whether our own loops are for a matrix with this largest entry: they multiply squares of lengths with each other.
+// LAPACK scales what is larger or smaller.
+bool has_fourth_powers(double size) {
+  constexpr double largest = 1e70, smallest = 1e-70;
+  return size > smallest && size < largest;
+}
 
 bool small_eigenpairs(const Small& a, SmallVector& values, Small* vectors) {
   const Eigen::SelfAdjointEigenSolver<Small> solver(a, vectors ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
@@ -101,14 +98,59 @@ bool small_eigenpairs(const Small& a, SmallVector& values, Small* vectors) {
   return true;
 }
 
-// All eigenpairs, ascending, in place: divide and conquer, then the slower QR iteration where that gives up, or where
-// its work array is too long. `restore` brings `a` back to what it was.
+// Ascending eigenvalues `from` to `to`, counted from 1, and vectors where `vectors` has room for them, by a reduction
+// on our threads. False where that is not worth it or did not converge; `a` is then anything.
+bool own_eigenpairs(Small& a, Index from, Index to, SmallVector& values, Small* vectors) {
+  const Index n = a.rows(), count = to - from + 1;
+  const double size = static_cast<double>(n);
+  if (!is_worth_own_reduction(n) || !has_fourth_powers(kernels::largest_entry(a))) return false;
+  if (vectors && !fits(size * size + 18 * size)) return false;
+  Tridiagonal t;
+  make_tridiagonal(a, t);
+  const kernels::OneBlasThread blas;
+  SmallVector all = t.diagonal;
+  if (!vectors) {
+    if (!done(LAPACKE_dsterf(blas_int(n), all.data(), t.below.data()), "dsterf")) return false;
+    values = all.segment(from - 1, count);
+    return true;
+  }
+  t.below.conservativeResize(n);  // dstemr works there
+  if (count == n) {
+    if (!done(LAPACKE_dstedc(LAPACK_COL_MAJOR, 'I', blas_int(n), all.data(), t.below.data(), vectors->data(),
+                             blas_int(n)),
+              "dstedc"))
+      return false;
+  } else {
+    std::vector<lapack_int> support(static_cast<std::size_t>(2 * count));
+    lapack_int got = 0;
+    lapack_logical accurate = 1;
+    if (!done(LAPACKE_dstemr(LAPACK_COL_MAJOR, 'V', 'I', blas_int(n), t.diagonal.data(), t.below.data(), 0, 0,
+                             blas_int(from), blas_int(to), &got, all.data(), vectors->data(), blas_int(n),
+                             blas_int(count), support.data(), &accurate),
+              "dstemr") ||
+        got != blas_int(count))
+      return false;
+  }
+  values = all.head(count);
+  apply_reflectors(a, t.tau, *vectors);
+  return true;
+}
+
+// All eigenpairs, ascending, in place: by our own reduction, else divide and conquer, then the slower QR iteration
+// where that gives up, or where its work array is too long. `restore` brings `a` back to what it was.
 template <class Restore>
 bool all_eigenpairs(char job, Small& a, SmallVector& values, Restore restore) {
   const double size = static_cast<double>(a.rows());
   const lapack_int n = blas_int(a.rows());
-  const Calm calm(a.rows(), a.cols());
   values.resize(a.rows());
+  Small vectors(job == 'V' ? a.rows() : 0, job == 'V' ? a.rows() : 0);
+  if (own_eigenpairs(a, 1, a.rows(), values, job == 'V' ? &vectors : nullptr)) {
+    if (job == 'V') a.swap(vectors);
+    return true;
+  }
+  vectors.resize(0, 0);
+  restore();
+  const kernels::OneBlasThread blas;
   if (fits(lapack_work::dsyevd(size, job == 'V'))) {
     if (done(LAPACKE_dsyevd(LAPACK_COL_MAJOR, job, 'L', n, a.data(), n, values.data()), "dsyevd")) return true;
     restore();
@@ -128,9 +170,11 @@ bool some_eigenpairs(Small& a, Index from, Index to, SmallVector& values, Small*
     a.triangularView<Eigen::StrictlyLower>() = a.transpose();
     a.diagonal() = diagonal;
   };
+  if (own_eigenpairs(a, from, to, values, vectors)) return true;
+  restore();
   SmallVector ascending(n);
   double unused = 0;
-  const Calm calm(n, n);
+  const kernels::OneBlasThread blas;
   require_fits(lapack_work::dsyevr(static_cast<double>(n)), n, n, "dsyevr");
   std::vector<lapack_int> support(static_cast<std::size_t>(2 * count));
   lapack_int got = 0;
@@ -160,7 +204,7 @@ bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small
   double *u_data = u ? u->data() : &unused, *vt_data = vt ? vt->data() : &unused;
   const lapack_int u_stride = u ? m : 1, vt_stride = vt ? blas_int(vt->rows()) : 1;
   Small copy = a;
-  const Calm calm(a.rows(), a.cols());
+  const kernels::OneBlasThread blas;
   if (fits(lapack_work::dgesdd(rows, cols, vectors))) {
     if (done(
             LAPACKE_dgesdd(LAPACK_COL_MAJOR, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data, vt_stride),
@@ -173,13 +217,6 @@ bool any_svd(lapack_work::Vectors vectors, const Small& a, SmallVector& s, Small
   return done(LAPACKE_dgesvd(LAPACK_COL_MAJOR, job, job, m, n, copy.data(), m, s.data(), u_data, u_stride, vt_data,
                              vt_stride, superdiagonal.data()),
               "dgesvd");
-}
-
-// Whether our own loops are for a matrix with this largest entry: they multiply squares of lengths with each other.
-// LAPACK scales what is larger or smaller.
-bool has_fourth_powers(double size) {
-  constexpr double largest = 1e70, smallest = 1e-70;
-  return size > smallest && size < largest;
 }
 
 // For small matrices, square or tall.
@@ -300,7 +337,12 @@ bool cholesky(Small& a) {
   const Index n = a.rows();
   if (n == 0) return true;
   if (!a.allFinite()) return false;
-  const Calm calm(n, n);
+  if (n <= in_cache) {
+    Small lower;
+    const bool definite = kernels::cholesky_factor(a, lower);
+    a.swap(lower);
+    return definite;
+  }
   if (!done(LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'L', blas_int(n), a.data(), blas_int(n)), "dpotrf")) return false;
   a.triangularView<Eigen::StrictlyUpper>().setZero();
   return true;
@@ -325,7 +367,6 @@ void lower_inverse_into(const Small& lower, Small& inverse) {
     return;
   }
   inverse = lower;
-  const Calm calm(n, n);
   must_be_done(LAPACKE_dtrtri(LAPACK_COL_MAJOR, 'L', 'N', blas_int(n), inverse.data(), blas_int(n)), "dtrtri");
 }
 
@@ -335,7 +376,7 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
   Small l = a;
   std::vector<lapack_int> pivots(static_cast<std::size_t>(n));
   lapack_int rank = 0;
-  const Calm calm(n, n);
+  const kernels::OneBlasThread blas;
   // Not done means that pivots of the tolerance came before the end: what the rank says.
   if (done(LAPACKE_dpstrf(LAPACK_COL_MAJOR, 'L', blas_int(n), l.data(), blas_int(n), pivots.data(), &rank, tolerance),
            "dpstrf"))
@@ -346,12 +387,28 @@ Small pivoted_cholesky(const Small& a, double tolerance) {
   return out;
 }
 
+// By parts on our threads, with one of BLAS's each: rows of b l, then columns of l'(b l) from the diagonal on. Small
+// ones on one: BLAS takes a buffer for each thread that calls it, of tens of MiB, and where there is none left it
+// hangs.
 void congruence(const Small& l, Small& b) {
+  constexpr Index together = 64, fewest_for_threads = 400;
   const Index n = b.rows();
-  const Calm calm(n, n);
-  if (n > 0)
-    must_be_done(LAPACKE_dsygst(LAPACK_COL_MAJOR, 2, 'L', blas_int(n), b.data(), blas_int(n), l.data(), blas_int(n)),
-                 "dsygst");
+  if (n == 0) return;
+  const kernels::OneBlasThread blas;
+  const double work = 0.5 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  const Index parts = n < fewest_for_threads ? 1 : kernels::parts_for(work);
+  const int stride = blas_int(n);
+  kernels::run_parts(parts, [&](Index part) {
+    const kernels::Range rows = kernels::part_of(n, parts, part);
+    if (rows.begin < rows.end)
+      cblas_dtrmm(CblasColMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, blas_int(rows.end - rows.begin),
+                  stride, 1, l.data(), stride, b.data() + rows.begin, stride);
+  });
+  kernels::run_parts((n + together - 1) / together, parts, [&](Index part) {
+    const Index first = part * together, cols = std::min(together, n - first);
+    cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, blas_int(n - first), blas_int(cols), 1,
+                &l(first, first), stride, &b(first, first), stride);
+  });
 }
 
 Small product_transposed(const Small& a, const Small& b) {
@@ -376,7 +433,7 @@ Small qr_triangle(Small& a) {
   // LAPACKE refuses NaN and would leave `a` as it is, a triangle of something else.
   if (!a.allFinite()) return r.setConstant(std::numeric_limits<double>::quiet_NaN());
   SmallVector tau(k);
-  const Calm calm(m, n);
+  const kernels::OneBlasThread blas;
   require_fits(lapack_work::dgeqrf(static_cast<double>(n)), m, n, "dgeqrf");
   must_be_done(LAPACKE_dgeqrf(LAPACK_COL_MAJOR, blas_int(m), blas_int(n), a.data(), blas_int(m), tau.data()), "dgeqrf");
   r.triangularView<Eigen::Upper>() = a.topRows(k);

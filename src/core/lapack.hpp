@@ -61,7 +61,7 @@ void lower_inverse_into(const Small& lower, Small& inverse);
 // A factor (n x rank, rows in the order of a) of a positive semidefinite a, by Cholesky with complete pivoting down to
 // pivots of `tolerance`. Reads the lower triangle.
 Small pivoted_cholesky(const Small& a, double tolerance);
-// l' b l for lower triangular l, in the lower triangle of b.
+// l' b l for lower triangular l, in the lower triangle of b. @pre b is symmetric.
 void congruence(const Small& l, Small& b);
 
 // a'b, and sum += a'a in the lower triangle, through BLAS.

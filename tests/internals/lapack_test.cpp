@@ -198,7 +198,6 @@ TEST(LapackSizes, EverySizeHandedToBlasIsCounted) {
   expect_refused([&] { add_gram(tall, small_sum); });
   expect_refused([&] { congruence(l, sum); });
   expect_refused([&] { pivoted_cholesky(square, 0); });
-  expect_refused([&] { cholesky(sum); });
 }
 
 // Through a public door.
