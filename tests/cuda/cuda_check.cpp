@@ -271,15 +271,11 @@ cuda::Block<S> large_covariance(const cuda::Device& device, Index dim) {
   return sigma;
 }
 
-// Beside the rows: one read of all samples at the speed of a copy, which reads and writes.
 template <Storage S>
 void time_features(const cuda::Device& device, Index n, Index d) {
   cuda::Space<S> space(device);
-  cuda::Block<S> z = space.make_block(n, d), copy = space.make_block(n, d);
+  cuda::Block<S> z = space.make_block(n, d);
   space.fill_normal(Random(2), z);
-  const double read = 0.5 * median_seconds(device, 15, [&] { space.copy(z, copy); });
-  copy = {};
-  std::printf("  one read of n=%td d=%td as fast as a copy: %.1f us\n", n, d, 1e6 * read);
   time_target<S>("features n=" + std::to_string(n) + " d=" + std::to_string(d),
                  cuda::FeaturesTarget<S>(device, std::move(z)), 16, double(n) * double(d) * sizeof(S));
 }
