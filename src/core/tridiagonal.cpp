@@ -15,7 +15,6 @@
 #include <cmath>
 #include <new>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace itspace {
@@ -117,7 +116,7 @@ void make_panel(Small& matrix, Index first, Index count, Work& work, Tridiagonal
     add_times(m + 1, i, w.at(j, 0), n, a.at(j, first), n, -1, column);
     out.diagonal(j) = *column;
     double* const v = column + 1;
-    LAPACKE_dlarfg(to_int(m), v, v + 1, 1, &out.tau(j));
+    LAPACKE_dlarfg_work(to_int(m), v, v + 1, 1, &out.tau(j));
     out.below(j) = *v;
     *v = 1;
     double* const of_w = w.at(j + 1, i);
