@@ -78,12 +78,15 @@ void print_diagnosis(const MapFiles& files, Shrink shrink, const MapMade& made, 
   print_line(fmt::format("{} from target {} into the frame of source {}: dimension {}{}.", title(map.kind()),
                          quoted(files.target), quoted(files.source), map.dim(),
                          made.trace ? fmt::format(", acting on {} directions", map.parts().core.rows()) : ""));
-  line("displacement", fmt::format("{:.6g}", diagnosis.displacement), "mean squared distance a sample is moved");
+  line("displacement", fmt::format("{:.6g}", diagnosis.displacement),
+       made.trace ? "mean squared distance a sample of the target's model is moved"
+                  : "mean squared distance a sample is moved");
   line("relative displacement", fmt::format("{:.4g}", diagnosis.relative_displacement),
        "its root, in units of the target's spread");
   line("mean share", percent(diagnosis.mean_share), "of the displacement is the shift of the means");
   if (made.trace)
-    line("touched variance", percent(diagnosis.touched_variance), "of the target's lies in the directions acted on");
+    line("touched variance", percent(diagnosis.touched_variance),
+         "of the target's model lies in the directions acted on");
   line("condition", fmt::format("{:.4g}", diagnosis.condition), "largest over smallest stretch");
   if (made.remixed)
     line("class shares", percent(*made.remixed), "of the mean's squared move is put down to them, and left (--remix)");
