@@ -29,8 +29,10 @@ Examples:
   itspace gate --before p.npy --after p_scale.npy --second q.npy,q_scale.npy
       beside what a second classifier says of the same samples
 
-Exit code 0 whatever is decided: read `choice`. No labels of the target are used, so that a change of class
-shares cannot be excluded. docs/should-i-adapt.md says what the rule is worth.)";
+Exit code 0 whatever is decided: read `choice`. `itspace map --predictions` sees the samples, too, and from their
+moments how much of the move class shares can explain (--left-over here): it may decide otherwise. No labels of
+the target are used, so that a change of class shares cannot be excluded. docs/should-i-adapt.md says what the
+rule is worth.)";
 
 struct Arguments {
   std::filesystem::path before, after, further;
